@@ -1,0 +1,22 @@
+# One interface target carries what every target of ours needs; nothing is set directory-wide.
+add_library(tw_options INTERFACE)
+target_compile_options(tw_options INTERFACE -Wall -Wextra -Wswitch -Wshadow -Werror -Wno-missing-field-initializers)
+# Results must not depend on how a compiler contracts our own arithmetic (search.md, determinism).
+target_compile_options(tw_options INTERFACE -ffp-contract=off)
+target_include_directories(tw_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+set(TILEWRIGHT_ABI "tilewright-${PROJECT_VERSION}-${CMAKE_CXX_COMPILER_ID}")
+target_compile_definitions(tw_options INTERFACE TILEWRIGHT_ABI="${TILEWRIGHT_ABI}" TILEWRIGHT_VERSION="${PROJECT_VERSION}")
+if(TILEWRIGHT_SANITIZE)
+  target_compile_options(tw_options INTERFACE -fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(tw_options INTERFACE -fsanitize=${TILEWRIGHT_SANITIZE})
+endif()
+
+find_program(TILEWRIGHT_CCACHE ccache)
+if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TILEWRIGHT_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${TILEWRIGHT_CCACHE})
+endif()
+find_program(TILEWRIGHT_MOLD mold)
+if(TILEWRIGHT_MOLD)
+  target_link_options(tw_options INTERFACE -fuse-ld=mold)
+endif()

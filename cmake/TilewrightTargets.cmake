@@ -1,0 +1,37 @@
+# tw_folder(<name> [COMPONENT <component>] [LINK <targets…>] [EXCLUDE <files…>])
+#   One object library tw_<name> from all sources of the folder. Folders without COMPONENT are linked into the core library
+#   libtilewright.so; a COMPONENT becomes libtilewright-<component>.so, opened on first use (support/component.h).
+#   Sources are globbed so that adding a primitive, rule, pass or target adds files and edits none.
+set_property(GLOBAL PROPERTY TW_CORE_OBJECTS "")
+set_property(GLOBAL PROPERTY TW_CORE_LINK "")
+
+function(tw_folder name)
+  cmake_parse_arguments(arg "" "COMPONENT" "LINK;EXCLUDE;SOURCES" ${ARGN})
+  if(arg_SOURCES)
+    set(sources ${arg_SOURCES})
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  endif()
+  foreach(file ${arg_EXCLUDE})
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  endforeach()
+  add_library(tw_${name} OBJECT ${sources})
+  target_link_libraries(tw_${name} PUBLIC tw_options fmt::fmt tl::expected nlohmann_json::nlohmann_json ${arg_LINK})
+  if(arg_COMPONENT)
+    add_library(tilewright-${arg_COMPONENT} SHARED)
+    target_link_libraries(tilewright-${arg_COMPONENT} PRIVATE tw_${name} tilewright)
+    set_property(GLOBAL APPEND PROPERTY TW_COMPONENTS tilewright-${arg_COMPONENT})
+  else()
+    set_property(GLOBAL APPEND PROPERTY TW_CORE_OBJECTS tw_${name})
+    set_property(GLOBAL APPEND PROPERTY TW_CORE_LINK ${arg_LINK})
+  endif()
+endfunction()
+
+# The core is a shared library: a static archive would silently drop self-registered objects.
+function(tw_link_core)
+  get_property(objects GLOBAL PROPERTY TW_CORE_OBJECTS)
+  get_property(link GLOBAL PROPERTY TW_CORE_LINK)
+  add_library(tilewright SHARED)
+  target_link_libraries(tilewright PRIVATE ${objects} ${CMAKE_DL_LIBS})
+  target_link_libraries(tilewright INTERFACE tw_options fmt::fmt tl::expected nlohmann_json::nlohmann_json)
+endfunction()
