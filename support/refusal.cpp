@@ -15,7 +15,7 @@ std::map<std::string_view, const RefusalCode*>& codes() {
 }
 }  // namespace
 
-RefusalCode::RefusalCode(const char* text, const char* doc) : text(text), doc(doc) { codes().emplace(text, this); }
+RefusalCode::RefusalCode(const char* code, const char* line) : text(code), doc(line) { codes().emplace(text, this); }
 
 std::vector<const RefusalCode*> all_refusal_codes() {
   std::vector<const RefusalCode*> out;

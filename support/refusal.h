@@ -15,7 +15,7 @@ namespace tilewright {
 
 /// One kebab code, self-registered at start-up. Codes are compared by address or text.
 struct RefusalCode {
-  RefusalCode(const char* text, const char* doc);
+  RefusalCode(const char* code, const char* line);
   const char* text;
   const char* doc;
 };
