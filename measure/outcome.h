@@ -1,0 +1,251 @@
+// What came of one measurement job: how it ended (TrialStatus), the times, the check and the build report.
+// Plain data: search, database writers and tools include this without protobuf. proto/record.proto mirrors it field by
+// field. Read first: the table `trial_statuses` below; it says for each ending whose fault it is, what the cost model
+// sees and what happens next.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tilewright::measure {
+
+// ----------------------------------------------------------------------------------------------------------------
+// status
+
+/// How a trial ended. The order is that of proto/record.proto (0 there is "unspecified").
+enum class TrialStatus : uint8_t {
+  ok = 1,
+  replay_refused,
+  lower_refused,
+  build_error,
+  build_timeout,
+  build_memory,
+  build_crash,
+  load_error,
+  launch_error,
+  out_of_memory,
+  host_memory,
+  run_timeout,
+  run_crash,
+  wrong_result,
+  nondeterministic,
+  implausible,
+  throttled,
+  noisy,
+  device_lost,
+  worker_lost,
+  agent_lost,
+  rejected,
+  cancelled,
+  internal_error,
+};
+
+/// Whose fault: the candidate's, the environment's, ours, nobody's.
+enum class Owner : uint8_t { none, candidate, environment, ours };
+
+/// What the cost model sees: a time, "invalid", or nothing at all.
+enum class Label : uint8_t { none, time, invalid };
+
+/// What the tuner does next (measure/retry.h applies it).
+enum class Next : uint8_t {
+  record,           ///< a time: store it
+  final,            ///< a verdict: store it, never try again
+  retry_alone,      ///< once more with nothing else on the host; then final
+  retry_fresh,      ///< once more in a newly started exec, on another device if there is one; then final
+  recheck,          ///< once more in a fresh exec: fails again => final, passes => nondeterministic
+  confirm_floor,    ///< once more in a fresh exec: again below the floor => final and blocked, else the new outcome
+                    ///< counts
+  retry_low,        ///< up to two more at low priority, then kept with its flag, never ranked
+  retry_elsewhere,  ///< up to the attempt limit, on another device if there is one
+  by_reject_code,   ///< wait, other agent, or stop with the text
+  again_if_wanted,  ///< planned again if the task goes on
+};
+
+struct TrialStatusInfo {
+  TrialStatus status;
+  const char* name;
+  Owner owner;
+  Label label;
+  Next next;
+  bool blocks;       ///< when final: the candidate is never exported (only `tilewright db unblock` clears it)
+  bool quarantines;  ///< when final: the candidate is quarantined, artifact and reproducer are kept
+  const char* meaning;
+};
+
+// clang-format off
+inline constexpr std::array<TrialStatusInfo, 24> trial_statuses{{
+  {TrialStatus::ok, "ok", Owner::none, Label::time, Next::record, false, false, "built, ran, verified, settled or ended by the cut rule"},
+  {TrialStatus::replay_refused, "replay_refused", Owner::candidate, Label::invalid, Next::final, false, false, "the trace does not apply in the build worker"},
+  {TrialStatus::lower_refused, "lower_refused", Owner::candidate, Label::invalid, Next::final, false, false, "verifier or device limits, before code generation"},
+  {TrialStatus::build_error, "build_error", Owner::candidate, Label::invalid, Next::final, false, false, "the code generator, assembler or linker failed, or a diagnostic the target rejects"},
+  {TrialStatus::build_timeout, "build_timeout", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build CPU or wall time limit"},
+  {TrialStatus::build_memory, "build_memory", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build memory limit"},
+  {TrialStatus::build_crash, "build_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "signal or abort in the build worker"},
+  {TrialStatus::load_error, "load_error", Owner::candidate, Label::invalid, Next::final, false, false, "the artifact does not load"},
+  {TrialStatus::launch_error, "launch_error", Owner::candidate, Label::invalid, Next::final, false, false, "launch refused without a sticky error"},
+  {TrialStatus::out_of_memory, "out_of_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "device allocation failed"},
+  {TrialStatus::host_memory, "host_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "memory limit or OOM kill in exec"},
+  {TrialStatus::run_timeout, "run_timeout", Owner::candidate, Label::invalid, Next::final, false, false, "device deadline"},
+  {TrialStatus::run_crash, "run_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "sticky device error, or exec died by its own signal or exit"},
+  {TrialStatus::wrong_result, "wrong_result", Owner::candidate, Label::invalid, Next::recheck, true, true, "check failed, red zone hit, input changed or output unwritten"},
+  {TrialStatus::nondeterministic, "nondeterministic", Owner::candidate, Label::invalid, Next::final, true, true, "two runs on the same inputs differ beyond tolerance"},
+  {TrialStatus::implausible, "implausible", Owner::candidate, Label::none, Next::confirm_floor, true, false, "faster than the floor of the device"},
+  {TrialStatus::throttled, "throttled", Owner::environment, Label::none, Next::retry_low, false, false, "the clock would not settle"},
+  {TrialStatus::noisy, "noisy", Owner::environment, Label::none, Next::retry_low, false, false, "the samples would not settle"},
+  {TrialStatus::device_lost, "device_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the device vanished"},
+  {TrialStatus::worker_lost, "worker_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "a worker was killed from outside or spoke garbage"},
+  {TrialStatus::agent_lost, "agent_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the agent is gone and does not know the job"},
+  {TrialStatus::rejected, "rejected", Owner::environment, Label::none, Next::by_reject_code, false, false, "typed refusal by the agent"},
+  {TrialStatus::cancelled, "cancelled", Owner::none, Label::none, Next::again_if_wanted, false, false, "user, task end or revoke"},
+  {TrialStatus::internal_error, "internal_error", Owner::ours, Label::none, Next::final, false, false, "a bug of ours, caught at the trial boundary"},
+}};
+// clang-format on
+
+constexpr const TrialStatusInfo& info(TrialStatus status) { return trial_statuses[static_cast<size_t>(status) - 1]; }
+constexpr const char* to_string(TrialStatus status) { return info(status).name; }
+inline std::optional<TrialStatus> parse_trial_status(std::string_view name) {
+  for (const TrialStatusInfo& entry : trial_statuses)
+    if (name == entry.name) return entry.status;
+  return std::nullopt;
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// ids
+
+/// Names one attempt at one trial: 16 bytes on the wire. A resumed tuner never reuses an attempt.
+struct MeasurementId {
+  uint64_t campaign = 0;  ///< 64 random bits, one per campaign
+  uint16_t task = 0;
+  uint32_t trial = 0;  ///< run-wide trial number
+  uint16_t attempt = 0;
+
+  auto operator<=>(const MeasurementId&) const = default;
+  MeasurementId with_attempt(uint16_t n) const { return {campaign, task, trial, n}; }
+};
+
+// ----------------------------------------------------------------------------------------------------------------
+// reports
+
+enum class Stage : uint8_t { imported = 1, screen, confirm, final, explain };
+enum class Mode : uint8_t { cold = 1, warm };  ///< state of the caches before each sample; modes are never compared
+enum class Timer : uint8_t { events = 1, batch, activity, tsc, fake };
+
+/// Times of one contender. All times in nanoseconds per launch.
+struct Measurement {
+  int contender = 0;  ///< index into Job::contenders
+  Mode mode = Mode::cold;
+  Stage stage = Stage::screen;
+  Timer timer = Timer::tsc;
+  uint32_t n = 0;          ///< samples kept
+  uint32_t marked = 0;     ///< of those, above q3 + 3 IQR: counted, not deleted
+  uint32_t discarded = 0;  ///< disturbed samples (context switch, steal) left out
+  uint32_t launches_per_sample = 1;
+  double min = 0, q1 = 0, median = 0, q3 = 0, mad = 0;
+  double ci_lo = 0, ci_hi = 0;  ///< 95 % interval of the median (binomial order statistics)
+  double clock_mhz = 0;         ///< of the cores or SMs while timing; 0: unknown
+  double clock_change_ppm = 0;  ///< largest change over an accepted block
+  double cycles = 0;            ///< median in clock cycles, if clock_mhz is known
+  uint32_t throttle_reasons = 0;
+  double canary_ratio = 0;     ///< last canary over this device's baseline; 0: not run
+  double incumbent_ratio = 0;  ///< median over the incumbent's time; 0: no incumbent
+  double overhead_ns = 0;      ///< time of an empty launch: stored, not subtracted
+  bool cut_short = false;      ///< far slower than the incumbent: stopped early
+  std::vector<float> samples;  ///< only with RunSpec::keep_samples, at most 64
+};
+
+/// One pair of a final shoot-out: contender against contender 0, from interleaved rounds.
+struct Paired {
+  int contender = 0;
+  uint32_t rounds = 0;
+  double ratio = 1;         ///< Hodges–Lehmann estimate of time(contender) / time(contender 0)
+  double lo = 0, hi = 0;    ///< 95 % interval of the ratio
+  double sign_p = 1;        ///< two-sided sign test
+  bool left_early = false;  ///< more than twice the best after two rounds
+};
+
+struct BuildReport {
+  std::string toolchain;  ///< names and versions of what built it
+  std::string artifact;   ///< SHA-256 in hex
+  uint64_t bytes = 0;
+  uint32_t cpu_ms = 0, wall_ms = 0, peak_mib = 0;
+  uint32_t registers = 0, spill_bytes = 0, stack_bytes = 0, shared_static = 0, shared_dynamic = 0, blocks_per_sm = 0;
+  uint32_t replay_us = 0, lower_us = 0, codegen_us = 0, assemble_us = 0;
+  bool cached = false;                ///< an equal build key was built before
+  std::vector<std::string> warnings;  ///< codes
+  std::string diagnostics;
+  std::map<std::string, std::string> dumps;  ///< stage name -> text, as asked by BuildOptions::dumps
+};
+
+struct Mismatch {
+  std::string buffer;
+  uint64_t index = 0;  ///< linear, row major
+  double expected = 0, found = 0, tolerance = 0;
+};
+
+struct CheckReport {
+  std::string reference;          ///< SHA-256 in hex of the reference outputs
+  std::vector<std::string> sets;  ///< "exact", "random"
+  uint64_t elements = 0, mismatches = 0, unwritten = 0;
+  double max_abs = 0, max_rel = 0;  ///< max_rel: largest |error| over its tolerance
+  std::string tolerance;            ///< the formula with its numbers, for people
+  std::vector<Mismatch> first;      ///< at most 8, the worst first
+  bool red_zones_ok = true, inputs_unchanged = true, after_timing_ok = true;
+};
+
+struct Counters {
+  std::string set, chip;
+  uint32_t passes = 0;
+  int32_t unavailable_code = 0;
+  std::map<std::string, double> values;
+};
+
+/// Typed refusals of an agent; in Outcome::reject they say what to do with `rejected`.
+enum class RejectCode : uint8_t {
+  none,
+  version,
+  unauthenticated,
+  stale_token,
+  device_busy,
+  registry_unavailable,
+  no_credit,
+  unknown_device,
+  unsupported_target,
+  missing_plugin,
+  bad_message,
+  too_large,
+  unsigned_artifact,
+  draining,
+  quarantined,
+};
+
+struct Outcome {
+  MeasurementId id;
+  TrialStatus status = TrialStatus::internal_error;
+  RejectCode reject = RejectCode::none;
+  std::string phase;                      ///< where it ended: "build", "reference", "load", "check", "time", …
+  std::string detail;                     ///< at most 4 KiB; for a refusal its rendered text, for a death its signal
+  std::string refusal_code;               ///< kebab code, for replay_refused and lower_refused
+  std::vector<BuildReport> builds;        ///< one per contender that was built
+  std::vector<Measurement> measurements;  ///< one per contender that was timed
+  std::vector<Paired> paired;             ///< stage final only
+  std::optional<CheckReport> check;       ///< of the first contender that failed, else of the last one checked
+  std::optional<Counters> counters;
+  std::string device;              ///< uuid
+  std::string host, exec;          ///< which host and which incarnation of exec
+  int64_t started_us = 0;          ///< unix µs
+  uint64_t device_us = 0;          ///< time in launches
+  uint64_t wall_us = 0;            ///< exec's whole job, build excluded
+  std::string log;                 ///< at most 16 KiB of the workers' standard error
+  std::vector<std::string> flags;  ///< "coarse", "no-clock", "shared-host", "quiet-late", …
+
+  bool ok() const { return status == TrialStatus::ok; }
+  /// Median time of contender 0 in nanoseconds; 0 if it was not timed.
+  double median_ns() const { return measurements.empty() ? 0 : measurements.front().median; }
+};
+
+}  // namespace tilewright::measure
