@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,8 +27,15 @@ struct Key128 {
   uint64_t high = 0, low = 0;
   auto operator<=>(const Key128&) const = default;
   std::string hex() const;  ///< 32 lower-case digits
+  static std::optional<Key128> from_hex(std::string_view);
 };
 Key128 content_key(std::string_view bytes);
-std::string hex64(Hash64);
+/// A 64-bit identity that text shows as hex digits, not as a number.
+struct Id64 {
+  uint64_t value = 0;
+  auto operator<=>(const Id64&) const = default;
+};
+std::string hex64(Hash64);  ///< 16 lower-case digits
+std::optional<Hash64> parse_hex64(std::string_view);
 
 }  // namespace tilewright
