@@ -1,7 +1,7 @@
 // What came of one measurement job: how it ended (TrialStatus), the times, the check and the build report.
 // Plain data: search, database writers and tools include this without protobuf. proto/record.proto mirrors it field by
-// field. Read first: the table `trial_statuses` below; it says for each ending whose fault it is, what the cost model
-// sees and what happens next.
+// field. Read first: support/trial.h; it says for each ending whose fault it is, what the cost model sees and what happens
+// next.
 #pragma once
 
 #include <array>
@@ -12,107 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "support/trial.h"
+
 namespace tilewright::measure {
 
-// ----------------------------------------------------------------------------------------------------------------
-// status
-
-/// How a trial ended. The order is that of proto/record.proto (0 there is "unspecified").
-enum class TrialStatus : uint8_t {
-  ok = 1,
-  replay_refused,
-  lower_refused,
-  build_error,
-  build_timeout,
-  build_memory,
-  build_crash,
-  load_error,
-  launch_error,
-  out_of_memory,
-  host_memory,
-  run_timeout,
-  run_crash,
-  wrong_result,
-  nondeterministic,
-  implausible,
-  throttled,
-  noisy,
-  device_lost,
-  worker_lost,
-  agent_lost,
-  rejected,
-  cancelled,
-  internal_error,
-};
-
-/// Whose fault: the candidate's, the environment's, ours, nobody's.
-enum class Owner : uint8_t { none, candidate, environment, ours };
-
-/// What the cost model sees: a time, "invalid", or nothing at all.
-enum class Label : uint8_t { none, time, invalid };
-
-/// What the tuner does next (measure/retry.h applies it).
-enum class Next : uint8_t {
-  record,           ///< a time: store it
-  final,            ///< a verdict: store it, never try again
-  retry_alone,      ///< once more with nothing else on the host; then final
-  retry_fresh,      ///< once more in a newly started exec, on another device if there is one; then final
-  recheck,          ///< once more in a fresh exec: fails again => final, passes => nondeterministic
-  confirm_floor,    ///< once more in a fresh exec: again below the floor => final and blocked, else the new outcome
-                    ///< counts
-  retry_low,        ///< up to two more at low priority, then kept with its flag, never ranked
-  retry_elsewhere,  ///< up to the attempt limit, on another device if there is one
-  by_reject_code,   ///< wait, other agent, or stop with the text
-  again_if_wanted,  ///< planned again if the task goes on
-};
-
-struct TrialStatusInfo {
-  TrialStatus status;
-  const char* name;
-  Owner owner;
-  Label label;
-  Next next;
-  bool blocks;       ///< when final: the candidate is never exported (only `tilewright db unblock` clears it)
-  bool quarantines;  ///< when final: the candidate is quarantined, artifact and reproducer are kept
-  const char* meaning;
-};
-
-// clang-format off
-inline constexpr std::array<TrialStatusInfo, 24> trial_statuses{{
-  {TrialStatus::ok, "ok", Owner::none, Label::time, Next::record, false, false, "built, ran, verified, settled or ended by the cut rule"},
-  {TrialStatus::replay_refused, "replay_refused", Owner::candidate, Label::invalid, Next::final, false, false, "the trace does not apply in the build worker"},
-  {TrialStatus::lower_refused, "lower_refused", Owner::candidate, Label::invalid, Next::final, false, false, "verifier or device limits, before code generation"},
-  {TrialStatus::build_error, "build_error", Owner::candidate, Label::invalid, Next::final, false, false, "the code generator, assembler or linker failed, or a diagnostic the target rejects"},
-  {TrialStatus::build_timeout, "build_timeout", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build CPU or wall time limit"},
-  {TrialStatus::build_memory, "build_memory", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build memory limit"},
-  {TrialStatus::build_crash, "build_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "signal or abort in the build worker"},
-  {TrialStatus::load_error, "load_error", Owner::candidate, Label::invalid, Next::final, false, false, "the artifact does not load"},
-  {TrialStatus::launch_error, "launch_error", Owner::candidate, Label::invalid, Next::final, false, false, "launch refused without a sticky error"},
-  {TrialStatus::out_of_memory, "out_of_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "device allocation failed"},
-  {TrialStatus::host_memory, "host_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "memory limit or OOM kill in exec"},
-  {TrialStatus::run_timeout, "run_timeout", Owner::candidate, Label::invalid, Next::final, false, false, "device deadline"},
-  {TrialStatus::run_crash, "run_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "sticky device error, or exec died by its own signal or exit"},
-  {TrialStatus::wrong_result, "wrong_result", Owner::candidate, Label::invalid, Next::recheck, true, true, "check failed, red zone hit, input changed or output unwritten"},
-  {TrialStatus::nondeterministic, "nondeterministic", Owner::candidate, Label::invalid, Next::final, true, true, "two runs on the same inputs differ beyond tolerance"},
-  {TrialStatus::implausible, "implausible", Owner::candidate, Label::none, Next::confirm_floor, true, false, "faster than the floor of the device"},
-  {TrialStatus::throttled, "throttled", Owner::environment, Label::none, Next::retry_low, false, false, "the clock would not settle"},
-  {TrialStatus::noisy, "noisy", Owner::environment, Label::none, Next::retry_low, false, false, "the samples would not settle"},
-  {TrialStatus::device_lost, "device_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the device vanished"},
-  {TrialStatus::worker_lost, "worker_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "a worker was killed from outside or spoke garbage"},
-  {TrialStatus::agent_lost, "agent_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the agent is gone and does not know the job"},
-  {TrialStatus::rejected, "rejected", Owner::environment, Label::none, Next::by_reject_code, false, false, "typed refusal by the agent"},
-  {TrialStatus::cancelled, "cancelled", Owner::none, Label::none, Next::again_if_wanted, false, false, "user, task end or revoke"},
-  {TrialStatus::internal_error, "internal_error", Owner::ours, Label::none, Next::final, false, false, "a bug of ours, caught at the trial boundary"},
-}};
-// clang-format on
-
-constexpr const TrialStatusInfo& info(TrialStatus status) { return trial_statuses[static_cast<size_t>(status) - 1]; }
-constexpr const char* to_string(TrialStatus status) { return info(status).name; }
-inline std::optional<TrialStatus> parse_trial_status(std::string_view name) {
-  for (const TrialStatusInfo& entry : trial_statuses)
-    if (name == entry.name) return entry.status;
-  return std::nullopt;
-}
+// The vocabulary that measurement shares with journal and database.
+using tilewright::TrialStatus, tilewright::Stage, tilewright::Mode;
 
 // -------------------------------------------------------------------------------------------------------------------
 // ids
@@ -131,8 +36,6 @@ struct MeasurementId {
 // ----------------------------------------------------------------------------------------------------------------
 // reports
 
-enum class Stage : uint8_t { imported = 1, screen, confirm, final, explain };
-enum class Mode : uint8_t { cold = 1, warm };  ///< state of the caches before each sample; modes are never compared
 enum class Timer : uint8_t { events = 1, batch, activity, tsc, fake };
 
 /// Times of one contender. All times in nanoseconds per launch.

@@ -39,13 +39,13 @@ using enum TrialStatus;
 TEST(TrialStatus, TableIsInOrderAndNamesParseBack) {
   for (size_t i = 0; i < trial_statuses.size(); ++i) {
     const TrialStatusInfo& entry = trial_statuses[i];
-    EXPECT_EQ(static_cast<size_t>(entry.status), i + 1);
-    EXPECT_EQ(parse_trial_status(entry.name), entry.status);
+    EXPECT_EQ(static_cast<size_t>(entry.status), i);
+    EXPECT_EQ(parse_name<TrialStatus>(entry.name), entry.status);
     // Only the candidate's own failures may teach the model that a candidate is invalid.
     EXPECT_TRUE(entry.label != Label::invalid || entry.owner == Owner::candidate) << entry.name;
     EXPECT_TRUE(entry.owner != Owner::environment || entry.label == Label::none) << entry.name;
   }
-  EXPECT_EQ(parse_trial_status("unspecified"), std::nullopt);
+  EXPECT_EQ(parse_name<TrialStatus>("OK"), std::nullopt);
 }
 
 TEST(Retry, AttemptsFollowTheTable) {
