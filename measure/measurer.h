@@ -19,6 +19,7 @@
 #include "measure/outcome.h"
 #include "measure/policy.h"
 #include "support/component.h"
+#include "support/events.h"
 #include "support/hash.h"
 #include "support/registry.h"
 #include "support/result.h"
@@ -93,13 +94,6 @@ struct Calibration {
   double launch_ns = 0;  ///< an empty launch
 };
 
-/// For the journal: device.facts, device.quarantined, reference.built, worker.restarted, … with a JSON object of
-/// fields.
-struct Notice {
-  std::string kind;
-  std::string json;
-};
-
 struct MeasurerOptions {
   std::string binary;  ///< program with the worker entries; empty: `tilewright` of this installation, else this program
   std::vector<std::string> devices{"cpu"};  ///< "cpu", "fake", "fake:3" (three of them)
@@ -134,7 +128,8 @@ class Measurer {
   virtual Result<Calibration> calibrate(const std::string& device, int threads) = 0;
   /// Bytes of an artifact that a job with `return_artifact` built; digest as in BuildReport::artifact.
   virtual Result<std::string> artifact(const std::string& digest) = 0;
-  virtual std::vector<Notice> take_notices() = 0;
+  /// For the journal, since the last call: device.facts, device.quarantined, reference.built, warning.
+  virtual std::vector<EventBody> take_events() = 0;
 
   /// Timing on this host wants quiet: a search calls this between batches; it blocks while a timing window is open (at
   /// most 0.2 s).

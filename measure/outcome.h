@@ -1,26 +1,18 @@
 // What came of one measurement job: how it ended (TrialStatus), the times, the check and the build report.
-// Plain data: search, database writers and tools include this without protobuf. proto/record.proto mirrors it field by
-// field. Read first: support/trial.h; it says for each ending whose fault it is, what the cost model sees and what happens
+// Plain data: search and tools include this without protobuf. proto/record.proto mirrors it field by field.
+// Read first: support/trial.h; its table says for each ending whose fault it is, what the cost model sees, what is
 // next.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "support/trial.h"
 
 namespace tilewright::measure {
-
-// The vocabulary that measurement shares with journal and database.
-using tilewright::TrialStatus, tilewright::Stage, tilewright::Mode;
-
-// -------------------------------------------------------------------------------------------------------------------
-// ids
 
 /// Names one attempt at one trial: 16 bytes on the wire. A resumed tuner never reuses an attempt.
 struct MeasurementId {
@@ -32,9 +24,6 @@ struct MeasurementId {
   auto operator<=>(const MeasurementId&) const = default;
   MeasurementId with_attempt(uint16_t n) const { return {campaign, task, trial, n}; }
 };
-
-// ----------------------------------------------------------------------------------------------------------------
-// reports
 
 enum class Timer : uint8_t { events = 1, batch, activity, tsc, fake };
 
@@ -128,7 +117,7 @@ enum class RejectCode : uint8_t {
 
 struct Outcome {
   MeasurementId id;
-  TrialStatus status = TrialStatus::internal_error;
+  TrialStatus status = TrialStatus::unspecified;
   RejectCode reject = RejectCode::none;
   std::string phase;                      ///< where it ended: "build", "reference", "load", "check", "time", …
   std::string detail;                     ///< at most 4 KiB; for a refusal its rendered text, for a death its signal
