@@ -17,19 +17,21 @@ bool passes_by_waiting(RejectCode code) {
 
 /// Retries that the status allows, given the outcome (the attempt limit applies on top).
 int allowed_retries(const Outcome& outcome) {
-  if (outcome.status == TrialStatus::cancelled) return 1 << 16;  // as long as the task goes on
-  if (outcome.status == TrialStatus::implausible) return 1;      // a verdict needs two fresh execs
-  switch (info(outcome.status).retry) {
-    case Retry::final:
+  switch (info(outcome.status).next) {
+    case Next::record:
+    case Next::final:
       return 0;
-    case Retry::retry_alone:
-    case Retry::retry_fresh:
+    case Next::retry_alone:
+    case Next::retry_fresh:
+    case Next::recheck:
+    case Next::confirm_floor:
       return 1;
-    case Retry::retry_later:
+    case Next::retry_low:
       return 2;
-    case Retry::retry_elsewhere:
+    case Next::retry_elsewhere:
+    case Next::again_if_wanted:
       return 1 << 16;
-    case Retry::by_code:
+    case Next::by_reject_code:
       return passes_by_waiting(outcome.reject) ? 1 << 16 : 0;
   }
   return 0;
@@ -38,12 +40,24 @@ int allowed_retries(const Outcome& outcome) {
 Job next_attempt(const Job& job, const Outcome& outcome) {
   Job retry = job;
   ++retry.id.attempt;
-  Retry how = outcome.status == TrialStatus::implausible ? Retry::retry_fresh : info(outcome.status).retry;
-  if (how == Retry::retry_alone) retry.alone = true;
-  if (how == Retry::retry_later) retry.priority = low_priority;
-  if (how == Retry::retry_fresh) retry.run.fresh_exec = true;
-  bool elsewhere = how == Retry::retry_fresh || how == Retry::retry_elsewhere;
-  if (elsewhere && retry.run.device.empty()) retry.run.avoid_device = outcome.device;
+  switch (info(outcome.status).next) {
+    case Next::retry_alone:
+      retry.alone = true;
+      break;
+    case Next::retry_low:
+      retry.priority = low_priority;
+      break;
+    case Next::retry_fresh:
+    case Next::recheck:
+    case Next::confirm_floor:
+      retry.run.fresh_exec = true;
+      [[fallthrough]];
+    case Next::retry_elsewhere:
+      if (retry.run.device.empty()) retry.run.avoid_device = outcome.device;
+      break;
+    default:
+      break;
+  }
   return retry;
 }
 
@@ -109,7 +123,7 @@ std::string CircuitBreaker::text() const {
   std::vector<std::pair<TrialStatus, int>> sorted(counts_.begin(), counts_.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   for (size_t i = 0; i < sorted.size(); ++i)
-    out += fmt::format("{} {} {}", i ? "," : "", name(sorted[i].first), sorted[i].second);
+    out += fmt::format("{} {} {}", i ? "," : "", to_string(sorted[i].first), sorted[i].second);
   return out;
 }
 

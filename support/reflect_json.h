@@ -77,7 +77,7 @@ Json write(const T& x) {
   } else if constexpr (std::is_same_v<T, Id64>) {
     return hex64(x.value);
   } else if constexpr (std::is_enum_v<T>) {
-    return name(x);
+    return to_string(x);
   } else if constexpr (std::is_floating_point_v<T>) {
     return std::isfinite(x) ? Json(x) : Json(nullptr);
   } else {
@@ -196,7 +196,7 @@ Json schema() {
     return {{"type", "string"}, {"pattern", "^[0-9a-f]{16}$"}};
   } else if constexpr (std::is_enum_v<T>) {
     Json names = Json::array();
-    for (T value : all_values<T>()) names.push_back(name(value));
+    for (T value : all_values<T>()) names.push_back(to_string(value));
     return {{"type", "string"}, {"enum", names}};
   } else if constexpr (std::is_same_v<T, bool>) {
     return {{"type", "boolean"}};

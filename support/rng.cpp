@@ -6,14 +6,16 @@
 
 namespace tilewright {
 
+std::array<uint32_t, 4> philox_block(uint64_t key, uint64_t counter) {
+  r123::Philox4x32 philox;
+  r123::Philox4x32::ctr_type in = {{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0}};
+  r123::Philox4x32::ctr_type out = philox(in, {{static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)}});
+  return {out[0], out[1], out[2], out[3]};
+}
+
 uint32_t Rng::next_u32() {
   if (left_ == 0) {
-    r123::Philox4x32 philox;
-    r123::Philox4x32::ctr_type counter = {{static_cast<uint32_t>(counter_), static_cast<uint32_t>(counter_ >> 32), 0, 0}};
-    r123::Philox4x32::key_type key = {{static_cast<uint32_t>(key_), static_cast<uint32_t>(key_ >> 32)}};
-    r123::Philox4x32::ctr_type out = philox(counter, key);
-    for (int i = 0; i < 4; ++i) block_[i] = out[i];
-    ++counter_;
+    block_ = philox_block(key_, counter_++);
     left_ = 4;
   }
   return block_[4 - left_--];

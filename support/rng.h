@@ -10,6 +10,9 @@
 
 namespace tilewright {
 
+/// One block of Philox 4x32-10: 128 random bits that are a pure function of (key, counter).
+std::array<uint32_t, 4> philox_block(uint64_t key, uint64_t counter);
+
 class Rng {
  public:
   /// `key` identifies the stream (for the search: seed, task, round, slot, purpose, mixed by hash_combine).

@@ -36,6 +36,18 @@ std::pair<Verdict, size_t> settle(const std::vector<TrialStatus>& endings) {
 
 using enum TrialStatus;
 
+TEST(TrialStatus, TableIsInOrderAndNamesParseBack) {
+  for (size_t i = 0; i < trial_statuses.size(); ++i) {
+    const TrialStatusInfo& entry = trial_statuses[i];
+    EXPECT_EQ(static_cast<size_t>(entry.status), i);
+    EXPECT_EQ(parse_name<TrialStatus>(entry.name), entry.status);
+    // Only the candidate's own failures may teach the model that a candidate is invalid.
+    EXPECT_TRUE(entry.label != Label::invalid || entry.owner == Owner::candidate) << entry.name;
+    EXPECT_TRUE(entry.owner != Owner::environment || entry.label == Label::none) << entry.name;
+  }
+  EXPECT_EQ(parse_name<TrialStatus>("OK"), std::nullopt);
+}
+
 TEST(Retry, AttemptsFollowTheTable) {
   EXPECT_EQ(settle({ok}).second, 1u);
   EXPECT_EQ(settle({build_error}).second, 1u);
@@ -64,7 +76,7 @@ TEST(Retry, ARecheckThatPassesIsNondeterministicAndAStrikeForTheFirstDevice) {
   EXPECT_EQ(attempts, 2u);
   EXPECT_EQ(v.outcome.status, nondeterministic);
   EXPECT_EQ(v.strike, "fake-0");
-  EXPECT_TRUE(blocks(v.outcome.status));
+  EXPECT_TRUE(info(v.outcome.status).blocks);
   EXPECT_EQ(settle({wrong_result, wrong_result}).first.outcome.status, wrong_result);
 }
 

@@ -219,9 +219,9 @@ TEST(EventStream, NumbersOnAndTellsEveryObserver) {
 }
 
 TEST(TrialNames, EveryNameParsesBack) {
-  for (TrialStatus s : all_values<TrialStatus>()) EXPECT_EQ(parse_name<TrialStatus>(name(s)), s);
-  for (Stage s : all_values<Stage>()) EXPECT_EQ(parse_name<Stage>(name(s)), s);
-  for (Mode m : all_values<Mode>()) EXPECT_EQ(parse_name<Mode>(name(m)), m);
+  for (TrialStatus s : all_values<TrialStatus>()) EXPECT_EQ(parse_name<TrialStatus>(to_string(s)), s);
+  for (Stage s : all_values<Stage>()) EXPECT_EQ(parse_name<Stage>(to_string(s)), s);
+  for (Mode m : all_values<Mode>()) EXPECT_EQ(parse_name<Mode>(to_string(m)), m);
   EXPECT_FALSE(parse_name<TrialStatus>("OK"));
   EXPECT_EQ(info(TrialStatus::wrong_result).owner, Owner::candidate);
 }
