@@ -17,6 +17,7 @@ struct UntrainedModel : CostModel {
   Status load(std::string_view) override {
     return refuse(model_not_trained, "this cost model learns nothing, it cannot load a model file");
   }
+  Status resume(std::span<const Sample> seen, std::string_view) override { return update(seen); }
 
  protected:
   uint64_t updates_ = 0;
@@ -46,10 +47,10 @@ class RandomModel final : public UntrainedModel {
 Register<CostModelFactory> none{
     "none",
     "scores every candidate 0: the draft model alone decides",
-    {[](const ModelOptions&) -> std::unique_ptr<CostModel> { return std::make_unique<NoModel>(); }}};
+    {[](const ModelOptions&) -> Result<std::unique_ptr<CostModel>> { return std::make_unique<NoModel>(); }}};
 Register<CostModelFactory> random{"random",
                                   "scores every candidate uniformly at random: the baseline of comparisons",
-                                  {[](const ModelOptions& options) -> std::unique_ptr<CostModel> {
+                                  {[](const ModelOptions& options) -> Result<std::unique_ptr<CostModel>> {
                                     return std::make_unique<RandomModel>(options.seed);
                                   }}};
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "costmodel/feature_block.h"
+#include "costmodel/metrics.h"
 #include "support/registry.h"
 #include "support/result.h"
 
@@ -51,6 +52,16 @@ struct Scores {
   }
 };
 
+/// How well a model does, for the journal: metrics of metrics.h by name.
+struct ModelReport {
+  size_t samples = 0, trained_on = 0;
+  int trainings = 0, trees = 0;
+  std::string objective;
+  std::vector<MetricValue>
+      incoming;  ///< the latest batch, predicted before it was trained on; empty before the first training
+  std::vector<MetricValue> held_out;  ///< of the latest training
+};
+
 struct CostModel {
   virtual ~CostModel() = default;
   /// Takes the settled trials of one round and retrains when the model's rule says so (a rule of counts, never of
@@ -64,19 +75,24 @@ struct CostModel {
   virtual Hash64 digest() const = 0;
   /// The bytes of a .twm file (twm.h). Samples are not inside.
   virtual Result<std::string> save() const = 0;
+  /// Starts from a model of other runs (transfer); its weight fades as samples of this run arrive.
   virtual Status load(std::string_view twm) = 0;
+  /// Becomes what the model was that took `seen` through update() and then wrote `twm`, without training again.
+  virtual Status resume(std::span<const Sample> seen, std::string_view twm) = 0;
+  virtual ModelReport report() const { return {}; }
 };
 
 struct ModelOptions {
   std::string parameters = "tilewright";  ///< training parameters: "tilewright" or "metaschedule" (boosted_trees.h)
   Hash64 schema = 0;                      ///< FeatureSchema::hash of the rows
   std::string target_kind, dtype_class;   ///< stored in model files; one model per pair
-  uint64_t seed = 43;
+  uint64_t seed = 43;                     ///< of the model "random"
+  int threads = 1;                        ///< boosters trained at the same time; results do not depend on it
 };
 
 struct CostModelFactory {
   static constexpr const char* registry_name = "cost model";
-  std::unique_ptr<CostModel> (*make)(const ModelOptions&);
+  Result<std::unique_ptr<CostModel>> (*make)(const ModelOptions&);
 };
 
 /// Names: "gbdt" (boosted trees), "random" (uniform scores), "none" (all scores 0).

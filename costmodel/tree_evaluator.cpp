@@ -87,6 +87,12 @@ Result<TreeEvaluator> TreeEvaluator::parse(std::string_view json) {
   }
 }
 
+TreeEvaluator TreeEvaluator::first(size_t rounds) const {
+  TreeEvaluator out = *this;
+  out.trees_.resize(std::min(rounds, trees_.size()));
+  return out;
+}
+
 void TreeEvaluator::predict(RowMatrix rows, std::span<float> out) const {
   TW_CHECK(rows.width >= width_, "rows have {} features, the booster needs {}", rows.width, width_);
   TW_CHECK(out.size() == rows.rows(), "expected {} outputs, found {}", rows.rows(), out.size());

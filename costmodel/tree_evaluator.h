@@ -19,6 +19,9 @@ class TreeEvaluator {
   void predict(RowMatrix rows, std::span<float> out) const;
   std::vector<float> predict(RowMatrix rows) const;
 
+  /// The same booster cut to its first `rounds` trees.
+  TreeEvaluator first(size_t rounds) const;
+
   size_t trees() const { return trees_.size(); }
   float base_score() const { return base_score_; }
   int width() const { return width_; }  ///< smallest width of rows that can be predicted
