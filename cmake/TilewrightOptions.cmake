@@ -1,17 +1,19 @@
-# One interface target carries what every target of ours needs; nothing is set directory-wide.
+# One interface target carries what every target of ours needs; nothing is set directory-wide. What is meant for this tree
+# alone (warnings, sanitizers, the linker) is wrapped in BUILD_INTERFACE: users of the installed package do not inherit it.
 add_library(tw_options INTERFACE)
-target_compile_options(tw_options INTERFACE -Wall -Wextra -Wswitch -Wshadow -Werror -Wno-missing-field-initializers)
+set(own_flags -Wall -Wextra -Wswitch -Wshadow -Werror -Wno-missing-field-initializers)
 # GCC 12 at -O3 sees an overlap in std::string::operator=(const char*) where there is none (GCC bug 105651).
-target_compile_options(tw_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+list(APPEND own_flags $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 # Results must not depend on how a compiler contracts our own arithmetic (search.md, determinism).
-target_compile_options(tw_options INTERFACE -ffp-contract=off)
+list(APPEND own_flags -ffp-contract=off)
 target_include_directories(tw_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
 set(TILEWRIGHT_ABI "tilewright-${PROJECT_VERSION}-${CMAKE_CXX_COMPILER_ID}")
 target_compile_definitions(tw_options INTERFACE TILEWRIGHT_ABI="${TILEWRIGHT_ABI}" TILEWRIGHT_VERSION="${PROJECT_VERSION}")
 if(TILEWRIGHT_SANITIZE)
-  target_compile_options(tw_options INTERFACE -fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer)
-  target_link_options(tw_options INTERFACE -fsanitize=${TILEWRIGHT_SANITIZE})
+  list(APPEND own_flags -fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(tw_options INTERFACE $<BUILD_INTERFACE:-fsanitize=${TILEWRIGHT_SANITIZE}>)
 endif()
+target_compile_options(tw_options INTERFACE "$<BUILD_INTERFACE:${own_flags}>")
 
 find_program(TILEWRIGHT_CCACHE ccache)
 if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -20,5 +22,5 @@ if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(TILEWRIGHT_MOLD mold)
 if(TILEWRIGHT_MOLD)
-  target_link_options(tw_options INTERFACE -fuse-ld=mold)
+  target_link_options(tw_options INTERFACE $<BUILD_INTERFACE:-fuse-ld=mold>)
 endif()
