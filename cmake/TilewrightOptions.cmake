@@ -17,8 +17,10 @@ target_compile_options(tw_options INTERFACE "$<BUILD_INTERFACE:${own_flags}>")
 
 find_program(TILEWRIGHT_CCACHE ccache)
 if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${TILEWRIGHT_CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${TILEWRIGHT_CCACHE})
+  # Paths are hashed relative to the source folder, so that clones and worktrees share what they have compiled.
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=true CCACHE_ABSSTDERR=true ${TILEWRIGHT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 find_program(TILEWRIGHT_MOLD mold)
 if(TILEWRIGHT_MOLD)

@@ -78,7 +78,7 @@ Verdict RetryPolicy::decide(const Job& job, Outcome outcome) {
       outcome.detail =
           "wrong on " + history.first_wrong->device + ", right in a fresh process: " + history.first_wrong->detail;
       verdict.strike = history.first_wrong->device;
-    } else if (!again && info(outcome.status).label == Label::none) {
+    } else if (!again && info(outcome.status).label == ModelLabel::none) {
       outcome = *history.first_wrong;
     }
   } else if (outcome.status == TrialStatus::wrong_result) {

@@ -31,6 +31,7 @@ OWNERS = {
     "tl::expected": (r"tl/expected\.hpp", "support/result"),
     "xxhash": (r"xxhash\.h", "support/hash"),
     "Random123": (r"Random123/", "support/rng"),
+    "nlohmann-json, forward declarations": (r"nlohmann/json_fwd\.hpp", "*"),
     "nlohmann-json": (r"nlohmann/", "support/json"),
     "zstd": (r"zstd\.h", "support"),
     "LLVM": (r"(llvm|llvm-c|clang)/", "codegen"),

@@ -44,7 +44,7 @@ enum class TrialStatus : uint8_t {
 enum class Owner : uint8_t { none, candidate, environment, ours };
 
 /// What the cost model sees: a time, "invalid", or nothing at all.
-enum class Label : uint8_t { none, time, invalid };
+enum class ModelLabel : uint8_t { none, time, invalid };
 
 /// What the tuner does next (measure/retry.h applies it).
 enum class Next : uint8_t {
@@ -65,7 +65,7 @@ struct TrialStatusInfo {
   TrialStatus status;
   const char* name;
   Owner owner;
-  Label label;
+  ModelLabel label;
   Next next;
   bool blocks;       ///< when final: the candidate is never exported (only `tilewright db unblock` clears it)
   bool quarantines;  ///< when final: the candidate is quarantined, artifact and reproducer are kept
@@ -74,31 +74,31 @@ struct TrialStatusInfo {
 
 // clang-format off
 inline constexpr std::array<TrialStatusInfo, 25> trial_statuses{{
-  {TrialStatus::unspecified, "unspecified", Owner::none, Label::none, Next::final, false, false, "not set, or a status of a newer version"},
-  {TrialStatus::ok, "ok", Owner::none, Label::time, Next::record, false, false, "built, ran, verified, settled or ended by the cut rule"},
-  {TrialStatus::replay_refused, "replay_refused", Owner::candidate, Label::invalid, Next::final, false, false, "the trace does not apply in the build worker"},
-  {TrialStatus::lower_refused, "lower_refused", Owner::candidate, Label::invalid, Next::final, false, false, "verifier or device limits, before code generation"},
-  {TrialStatus::build_error, "build_error", Owner::candidate, Label::invalid, Next::final, false, false, "the code generator, assembler or linker failed, or a diagnostic the target rejects"},
-  {TrialStatus::build_timeout, "build_timeout", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build CPU or wall time limit"},
-  {TrialStatus::build_memory, "build_memory", Owner::candidate, Label::invalid, Next::retry_alone, false, false, "build memory limit"},
-  {TrialStatus::build_crash, "build_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "signal or abort in the build worker"},
-  {TrialStatus::load_error, "load_error", Owner::candidate, Label::invalid, Next::final, false, false, "the artifact does not load"},
-  {TrialStatus::launch_error, "launch_error", Owner::candidate, Label::invalid, Next::final, false, false, "launch refused without a sticky error"},
-  {TrialStatus::out_of_memory, "out_of_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "device allocation failed"},
-  {TrialStatus::host_memory, "host_memory", Owner::candidate, Label::invalid, Next::retry_fresh, false, false, "memory limit or OOM kill in exec"},
-  {TrialStatus::run_timeout, "run_timeout", Owner::candidate, Label::invalid, Next::final, false, false, "device deadline"},
-  {TrialStatus::run_crash, "run_crash", Owner::candidate, Label::invalid, Next::retry_fresh, false, true, "sticky device error, or exec died by its own signal or exit"},
-  {TrialStatus::wrong_result, "wrong_result", Owner::candidate, Label::invalid, Next::recheck, true, true, "check failed, red zone hit, input changed or output unwritten"},
-  {TrialStatus::nondeterministic, "nondeterministic", Owner::candidate, Label::invalid, Next::final, true, true, "two runs on the same inputs differ beyond tolerance"},
-  {TrialStatus::implausible, "implausible", Owner::candidate, Label::none, Next::confirm_floor, true, false, "faster than the floor of the device"},
-  {TrialStatus::throttled, "throttled", Owner::environment, Label::none, Next::retry_low, false, false, "the clock would not settle"},
-  {TrialStatus::noisy, "noisy", Owner::environment, Label::none, Next::retry_low, false, false, "the samples would not settle"},
-  {TrialStatus::device_lost, "device_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the device vanished"},
-  {TrialStatus::worker_lost, "worker_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "a worker was killed from outside or spoke garbage"},
-  {TrialStatus::agent_lost, "agent_lost", Owner::environment, Label::none, Next::retry_elsewhere, false, false, "the agent is gone and does not know the job"},
-  {TrialStatus::rejected, "rejected", Owner::environment, Label::none, Next::by_reject_code, false, false, "typed refusal by the agent"},
-  {TrialStatus::cancelled, "cancelled", Owner::none, Label::none, Next::again_if_wanted, false, false, "user, task end or revoke"},
-  {TrialStatus::internal_error, "internal_error", Owner::ours, Label::none, Next::final, false, false, "a bug of ours, caught at the trial boundary"},
+  {TrialStatus::unspecified, "unspecified", Owner::none, ModelLabel::none, Next::final, false, false, "not set, or a status of a newer version"},
+  {TrialStatus::ok, "ok", Owner::none, ModelLabel::time, Next::record, false, false, "built, ran, verified, settled or ended by the cut rule"},
+  {TrialStatus::replay_refused, "replay_refused", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "the trace does not apply in the build worker"},
+  {TrialStatus::lower_refused, "lower_refused", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "verifier or device limits, before code generation"},
+  {TrialStatus::build_error, "build_error", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "the code generator, assembler or linker failed, or a diagnostic the target rejects"},
+  {TrialStatus::build_timeout, "build_timeout", Owner::candidate, ModelLabel::invalid, Next::retry_alone, false, false, "build CPU or wall time limit"},
+  {TrialStatus::build_memory, "build_memory", Owner::candidate, ModelLabel::invalid, Next::retry_alone, false, false, "build memory limit"},
+  {TrialStatus::build_crash, "build_crash", Owner::candidate, ModelLabel::invalid, Next::retry_fresh, false, true, "signal or abort in the build worker"},
+  {TrialStatus::load_error, "load_error", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "the artifact does not load"},
+  {TrialStatus::launch_error, "launch_error", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "launch refused without a sticky error"},
+  {TrialStatus::out_of_memory, "out_of_memory", Owner::candidate, ModelLabel::invalid, Next::retry_fresh, false, false, "device allocation failed"},
+  {TrialStatus::host_memory, "host_memory", Owner::candidate, ModelLabel::invalid, Next::retry_fresh, false, false, "memory limit or OOM kill in exec"},
+  {TrialStatus::run_timeout, "run_timeout", Owner::candidate, ModelLabel::invalid, Next::final, false, false, "device deadline"},
+  {TrialStatus::run_crash, "run_crash", Owner::candidate, ModelLabel::invalid, Next::retry_fresh, false, true, "sticky device error, or exec died by its own signal or exit"},
+  {TrialStatus::wrong_result, "wrong_result", Owner::candidate, ModelLabel::invalid, Next::recheck, true, true, "check failed, red zone hit, input changed or output unwritten"},
+  {TrialStatus::nondeterministic, "nondeterministic", Owner::candidate, ModelLabel::invalid, Next::final, true, true, "two runs on the same inputs differ beyond tolerance"},
+  {TrialStatus::implausible, "implausible", Owner::candidate, ModelLabel::none, Next::confirm_floor, true, false, "faster than the floor of the device"},
+  {TrialStatus::throttled, "throttled", Owner::environment, ModelLabel::none, Next::retry_low, false, false, "the clock would not settle"},
+  {TrialStatus::noisy, "noisy", Owner::environment, ModelLabel::none, Next::retry_low, false, false, "the samples would not settle"},
+  {TrialStatus::device_lost, "device_lost", Owner::environment, ModelLabel::none, Next::retry_elsewhere, false, false, "the device vanished"},
+  {TrialStatus::worker_lost, "worker_lost", Owner::environment, ModelLabel::none, Next::retry_elsewhere, false, false, "a worker was killed from outside or spoke garbage"},
+  {TrialStatus::agent_lost, "agent_lost", Owner::environment, ModelLabel::none, Next::retry_elsewhere, false, false, "the agent is gone and does not know the job"},
+  {TrialStatus::rejected, "rejected", Owner::environment, ModelLabel::none, Next::by_reject_code, false, false, "typed refusal by the agent"},
+  {TrialStatus::cancelled, "cancelled", Owner::none, ModelLabel::none, Next::again_if_wanted, false, false, "user, task end or revoke"},
+  {TrialStatus::internal_error, "internal_error", Owner::ours, ModelLabel::none, Next::final, false, false, "a bug of ours, caught at the trial boundary"},
 }};
 // clang-format on
 

@@ -42,8 +42,8 @@ TEST(TrialStatus, TableIsInOrderAndNamesParseBack) {
     EXPECT_EQ(static_cast<size_t>(entry.status), i);
     EXPECT_EQ(parse_name<TrialStatus>(entry.name), entry.status);
     // Only the candidate's own failures may teach the model that a candidate is invalid.
-    EXPECT_TRUE(entry.label != Label::invalid || entry.owner == Owner::candidate) << entry.name;
-    EXPECT_TRUE(entry.owner != Owner::environment || entry.label == Label::none) << entry.name;
+    EXPECT_TRUE(entry.label != ModelLabel::invalid || entry.owner == Owner::candidate) << entry.name;
+    EXPECT_TRUE(entry.owner != Owner::environment || entry.label == ModelLabel::none) << entry.name;
   }
   EXPECT_EQ(parse_name<TrialStatus>("OK"), std::nullopt);
 }

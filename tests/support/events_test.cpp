@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "support/json.h"
 #include "support/rng.h"
 #include "support/schema.h"
 
