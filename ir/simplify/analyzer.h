@@ -55,7 +55,7 @@ class Analyzer {
   Analyzer& operator=(const Analyzer&) = delete;
 
   /// var takes values in the range. Bind outer variables first: an extent may use variables that are already bound.
-  /// A variable may be bound again (the new range replaces the old one; it lasts until an enclosing Scope ends).
+  /// What is bound lasts until the enclosing Scope ends; to give a variable another range, end that scope first.
   void bind(const Var& var, const Range& range);
   void bind(const std::vector<VarRange>& vars);
   void bind(const For& loop);
@@ -96,6 +96,8 @@ class Analyzer {
  private:
   friend class Simplifier;
   struct State;
+  template <class T, class F>
+  T guarded(T fallback, F&& f);
   std::unique_ptr<State> state_;
 };
 
