@@ -33,7 +33,7 @@ OWNERS = {
     "Random123": (r"Random123/", "support/rng"),
     "nlohmann-json, forward declarations": (r"nlohmann/json_fwd\.hpp", "*"),
     "nlohmann-json": (r"nlohmann/", "support/json"),
-    "zstd": (r"zstd\.h", "support"),
+    "zstd": (r"(zstd|zdict)\.h", "support"),
     "LLVM": (r"(llvm|llvm-c|clang)/", "codegen"),
     "XGBoost": (r"xgboost/", "costmodel/gbdt"),
     "CUDA": (r"(cuda|cuda_runtime\w*|cuda\w+|cupti\w*|nvml|nvPTXCompiler|nvJitLink|generated_\w+)\.h|nvperf\w*\.h", "measure"),

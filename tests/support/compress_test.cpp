@@ -24,5 +24,21 @@ TEST(Compress, DamageIsRefused) {
   EXPECT_TRUE(decompress(frame, 5003));
 }
 
+TEST(Compress, ADictionaryHelpsShortTextsAndFramesNameIt) {
+  std::vector<std::string> samples;
+  for (int i = 0; i < 400; ++i)
+    samples.push_back("[[\"GetSBlock\",[],[\"C\",\"main\"]],[\"Split\",[" + std::to_string(i * 7919 % 1000) + "]]]");
+  std::string dictionary = train_dictionary(samples, 2048);
+  ASSERT_FALSE(dictionary.empty());
+  Compressor plain, trained(dictionary);
+  ASSERT_NE(trained.dictionary_id(), 0u);
+  std::string frame = trained.compress(samples[5]);
+  EXPECT_LT(frame.size(), plain.compress(samples[5]).size());
+  EXPECT_EQ(trained.decompress(frame).value(), samples[5]);
+  EXPECT_EQ(trained.decompress(plain.compress(samples[5])).value(), samples[5]);
+  EXPECT_EQ(plain.decompress(frame).error().code(), "compressed-data-damaged");
+  EXPECT_TRUE(train_dictionary(std::vector<std::string>{"one"}, 2048).empty());
+}
+
 }  // namespace
 }  // namespace tilewright

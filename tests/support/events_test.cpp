@@ -12,8 +12,6 @@
 namespace tilewright {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Fills every field of a reflected struct with something random, empty values and odd text included.
 struct Filler {
   Rng rng;

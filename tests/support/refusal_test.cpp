@@ -31,7 +31,7 @@ Result<int> twice(Result<int> x) {
 
 TEST(Result, TryPropagates) {
   EXPECT_EQ(*twice(21), 42);
-  EXPECT_EQ(twice(refuse(test_code, "no"))  .error().code(), "test-code");
+  EXPECT_EQ(twice(refuse(test_code, "no")).error().code(), "test-code");
 }
 
 TEST(Diagnostic, CaretStandsUnderTheRange) {
