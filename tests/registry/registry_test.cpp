@@ -1,0 +1,51 @@
+// tests/golden/registry.txt lists every registered thing with the file that registers it: an object file that the linker
+// dropped, a name that vanished and a thing that moved are differences.
+#include "support/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "support/component.h"
+#include "tests/golden.h"
+
+namespace tilewright {
+namespace {
+
+/// A source path as the compiler spelled it (absolute, or relative to the build folder) from the root of the tree.
+std::string from_root(std::string file) {
+  if (std::string root = TW_SOURCE_DIR "/"; file.starts_with(root)) file.erase(0, root.size());
+  while (file.starts_with("../")) file.erase(0, 3);
+  return file;
+}
+
+std::string listing() {
+  std::string text, registry;
+  for (const RegistryEntryInfo& entry : all_registrations()) {
+    if (entry.registry != registry) text += fmt::format("{}{}\n", text.empty() ? "" : "\n", entry.registry);
+    registry = entry.registry;
+    text += fmt::format("  {:<32} {}\n", entry.name, from_root(entry.file));
+  }
+  return text;
+}
+
+TEST(Registry, ListsEverythingWithItsOrigin) {
+  std::istringstream components(TW_COMPONENT_NAMES);
+  for (std::string name; components >> name;) {
+    Status opened = open_component(name);
+    ASSERT_TRUE(opened) << render_text(opened.error().diagnostic());
+  }
+  for (const RegistryEntryInfo& entry : all_registrations())
+    EXPECT_FALSE(entry.doc.empty()) << entry.registry << " \"" << entry.name << "\" has no doc";
+  std::string text = listing();
+  EXPECT_NE(text.find("support/"), std::string::npos) << text;
+}
+
+TEST(Registry, AnUnknownComponentIsRefused) {
+  Status opened = open_component("no-such");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), "component-missing");
+}
+
+}  // namespace
+}  // namespace tilewright
