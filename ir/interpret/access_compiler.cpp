@@ -4,7 +4,7 @@
 
 #include "ir/build.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 int AccessCompiler::add_memory(const BufferNode& b, int parameter) {
   code_.memory.push_back({b.name, b.dtype, parameter});
@@ -198,4 +198,4 @@ void AccessCompiler::emit_store(DType t, int value, int at, int memory) {
   put(t.bits == 64 ? Op::store_64 : t.bits == 32 ? Op::store_32 : t.bits == 16 ? Op::store_16 : Op::store_8);
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

@@ -4,7 +4,7 @@
 
 #include "ir/interpret/expr_compiler.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 /// A buffer as the code sees it. Extents, strides and offset are registers, in elements.
 struct BufferView {
@@ -46,4 +46,4 @@ class AccessCompiler : public ExprCompiler {
   std::unordered_map<const BufferNode*, BufferView> views_;
 };
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

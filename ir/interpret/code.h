@@ -12,13 +12,14 @@
 #include "ir/dtype.h"
 #include "ir/interpret/interpret.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 // name(meaning), registers named d (dst), a, b, c; x is a 16-bit immediate.
 #define TW_INTERPRETER_OPS(OP)                                                                                         \
   /* moves, addresses: lea d = leas[b].constant + sum of register · coefficient */                                     \
   OP(mov)                                                                                                              \
-  OP(lea) OP(select) /* 64-bit integers; wrap narrows to x bits, signed when c is 1 */                                 \
+  OP(lea)                                                                                                              \
+  OP(select) /* 64-bit integers; wrap narrows to x bits, signed when c is 1 */                                         \
       OP(add_i) OP(sub_i) OP(mul_i) OP(floor_div_i) OP(floor_mod_i) OP(trunc_div_i) OP(trunc_mod_i) OP(div_u)          \
           OP(mod_u) OP(min_i) OP(max_i) OP(min_u) OP(max_u) OP(and_i) OP(or_i) OP(xor_i) OP(shift_left_i)              \
               OP(shift_right_i) OP(shift_right_u) OP(eq_i) OP(ne_i) OP(lt_i) OP(le_i) OP(lt_u) OP(le_u) OP(wrap)       \
@@ -190,4 +191,4 @@ struct AllocatedMemory {
 
 Result<InterpreterCode> compile_function(const Function&, const InterpretOptions&);
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

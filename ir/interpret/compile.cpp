@@ -7,7 +7,7 @@
 #include "ir/interpret/access_compiler.h"
 #include "ir/visit.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 namespace {
 
@@ -436,4 +436,4 @@ Result<InterpreterCode> compile_function(const Function& f, const InterpretOptio
   return code;
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

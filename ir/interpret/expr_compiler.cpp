@@ -10,7 +10,7 @@
 #include "ir/interpret/small_float.h"
 #include "ir/visit.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 namespace {
 
@@ -640,4 +640,4 @@ int ExprCompiler::fixed_point(int x, int y, int left, int right) {
   return emit(Op::shift_right_i, emit(Op::add_i, product, half), right);
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

@@ -8,7 +8,7 @@
 
 #include "ir/interpret/code.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 /// Closed interval; beyond ±2^62 nothing is known.
 struct Interval {
@@ -92,4 +92,4 @@ class ExprCompiler {
   std::map<std::pair<Hash64, int>, int> memo_;
 };
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter

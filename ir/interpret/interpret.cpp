@@ -7,6 +7,10 @@
 
 namespace tilewright {
 
+using interpreter::InterpreterCode;
+using interpreter::ParameterBinding;
+using interpreter::Reg;
+
 namespace {
 
 Status mismatch(const InterpreterCode& code, size_t i, const std::string& expected, const std::string& found) {
@@ -15,7 +19,7 @@ Status mismatch(const InterpreterCode& code, size_t i, const std::string& expect
 }
 
 Status bind_arguments(const InterpreterCode& code, std::span<Tensor> args, std::span<Reg> registers,
-                      std::span<Memory> memory) {
+                      std::span<interpreter::Memory> memory) {
   if (args.size() != code.parameters.size())
     return refuse(argument_mismatch,
                   fmt::format("{} takes {} arguments, found {}", code.function, code.parameters.size(), args.size()));
@@ -57,16 +61,16 @@ Interpreter& Interpreter::operator=(Interpreter&&) noexcept = default;
 Interpreter::~Interpreter() = default;
 
 Result<Interpreter> Interpreter::compile(const Function& f, const InterpretOptions& options) {
-  TW_TRY(InterpreterCode code, compile_function(f, options));
+  TW_TRY(InterpreterCode code, interpreter::compile_function(f, options));
   return Interpreter(std::make_unique<const InterpreterCode>(std::move(code)));
 }
 
 Result<InterpretStats> Interpreter::run(std::span<Tensor> args) const {
   std::vector<Reg> registers = code_->registers;
-  std::vector<Memory> memory(code_->memory.size());
+  std::vector<interpreter::Memory> memory(code_->memory.size());
   TW_TRY_VOID(bind_arguments(*code_, args, registers, memory));
   InterpretStats stats;
-  TW_TRY_VOID(run_code(*code_, 0, registers, memory, stats.steps));
+  TW_TRY_VOID(interpreter::run_code(*code_, 0, registers, memory, stats.steps));
   return stats;
 }
 
@@ -75,10 +79,11 @@ size_t Interpreter::instructions() const { return code_->code.size(); }
 std::string Interpreter::disassemble() const {
   std::string out;
   for (size_t i = 0; i < code_->code.size(); ++i) {
-    const Instr& in = code_->code[i];
-    out += fmt::format("{:5} {:14} d={} a={} b={} c={} x={}", i, op_name(in.op), in.d, in.a, in.b, in.c, in.x);
-    if (in.op == Op::lea) {
-      const Lea& lea = code_->leas[static_cast<size_t>(in.b)];
+    const interpreter::Instr& in = code_->code[i];
+    out += fmt::format("{:5} {:14} d={} a={} b={} c={} x={}", i, interpreter::op_name(in.op), in.d, in.a, in.b, in.c,
+                       in.x);
+    if (in.op == interpreter::Op::lea) {
+      const interpreter::Lea& lea = code_->leas[static_cast<size_t>(in.b)];
       out += fmt::format("   r{} = {}", in.d, lea.constant);
       for (int t = 0; t < lea.terms; ++t) out += fmt::format(" + r{}*{}", lea.reg[t], lea.coefficient[t]);
     }
@@ -88,8 +93,8 @@ std::string Interpreter::disassemble() const {
 }
 
 Result<InterpretStats> interpret(const Function& f, std::span<Tensor> args, const InterpretOptions& options) {
-  TW_TRY(Interpreter interpreter, Interpreter::compile(f, options));
-  return interpreter.run(args);
+  TW_TRY(Interpreter program, Interpreter::compile(f, options));
+  return program.run(args);
 }
 
 }  // namespace tilewright

@@ -48,6 +48,10 @@ struct InterpretStats {
   int64_t steps = 0;  ///< loop iterations
 };
 
+namespace interpreter {
+struct InterpreterCode;
+}
+
 /// A function made ready to run many times. Holds no reference to the function.
 class Interpreter {
  public:
@@ -64,8 +68,8 @@ class Interpreter {
   ~Interpreter();
 
  private:
-  explicit Interpreter(std::unique_ptr<const struct InterpreterCode>);
-  std::unique_ptr<const struct InterpreterCode> code_;
+  explicit Interpreter(std::unique_ptr<const interpreter::InterpreterCode>);
+  std::unique_ptr<const interpreter::InterpreterCode> code_;
 };
 
 Result<InterpretStats> interpret(const Function&, std::span<Tensor> args, const InterpretOptions& = {});

@@ -12,7 +12,7 @@
 #include "ir/interpret/small_float.h"
 #include "support/rng.h"
 
-namespace tilewright {
+namespace tilewright::interpreter {
 
 namespace {
 
@@ -621,4 +621,4 @@ stopped:
 #undef STORE
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::interpreter
