@@ -1,7 +1,7 @@
 // The simplifier against evaluation: values are kept, the normal form is a fixed point, bounds and congruences hold.
 #include <gtest/gtest.h>
 
-#include "simplify_util.h"
+#include "tests/ir/simplify_util.h"
 
 namespace tilewright {
 namespace {

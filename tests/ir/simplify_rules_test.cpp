@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/rewrite.h"
-#include "simplify_util.h"
+#include "tests/ir/simplify_util.h"
 
 namespace tilewright {
 namespace {
