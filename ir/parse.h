@@ -23,17 +23,21 @@ struct ParsedProgram {
 tl::expected<ParsedProgram, Diagnostics> parse_program(std::string_view text, std::string file_name);
 
 /// An expression over the given variables (by name), as `print(Expr)` writes it.
-tl::expected<Expr, Diagnostics> parse_expr(std::string_view text, const std::vector<Var>& variables = {}, std::string file_name = "expression");
+tl::expected<Expr, Diagnostics> parse_expr(std::string_view text, const std::vector<Var>& variables = {},
+                                           std::string file_name = "expression");
 /// The same from a part of a syntax tree (a trace, a schedule file).
-tl::expected<Expr, Diagnostics> read_expr(const py::Tree& tree, const py::Expr* e, const std::vector<Var>& variables = {});
+tl::expected<Expr, Diagnostics> read_expr(const py::Tree& tree, const py::Expr* e,
+                                          const std::vector<Var>& variables = {});
 
-/// `lambda i, j: (i // 16, j % 16)`. A result is one expression, or two: the range [begin, end) written `(begin, end)` in a list.
+/// `lambda i, j: (i // 16, j % 16)`. A result is one expression, or two: the range [begin, end) written `(begin, end)`
+/// in a list.
 struct ParsedLambda {
   std::vector<Var> params;
   std::vector<std::vector<Expr>> results;
 };
 /// A starred parameter (`lambda *i: …`) stands for `arity` variables less the others. Free names: `variables`.
-tl::expected<ParsedLambda, Diagnostics> parse_lambda(std::string_view text, int arity, const std::vector<Var>& variables = {},
+tl::expected<ParsedLambda, Diagnostics> parse_lambda(std::string_view text, int arity,
+                                                     const std::vector<Var>& variables = {},
                                                      std::string file_name = "lambda");
 tl::expected<ParsedLambda, Diagnostics> read_lambda(const py::Tree& tree, const py::Lambda& lambda, int arity,
                                                     const std::vector<Var>& variables = {});

@@ -7,7 +7,8 @@
 
 namespace tilewright::text {
 
-// --- errors and names ----------------------------------------------------------------------------------------------------
+// --- errors and names
+// ----------------------------------------------------------------------------------------------------
 
 Diagnostic& Reader::error(const RefusalCode& code, TextRange where, std::string message) {
   return errors_.add(code, place_.value_or(where), std::move(message));
@@ -71,7 +72,8 @@ bool Reader::is_module_alias(std::string_view name, bool ir) const {
 std::string_view Reader::t_name(const py::Expr* e) {
   const py::Attribute* a = py::as<py::Attribute>(e);
   if (!a) return {};
-  if (const py::Name* root = py::as<py::Name>(a->value)) return is_module_alias(root->id, false) ? a->name : std::string_view{};
+  if (const py::Name* root = py::as<py::Name>(a->value))
+    return is_module_alias(root->id, false) ? a->name : std::string_view{};
   std::string path = py::dotted_name(e);
   std::string_view rest = path;
   for (std::string_view prefix : {"tvm.script.tir.", "tvm.script.tirx.", "tvm.tir.", "tvm.tirx."})
@@ -96,7 +98,8 @@ const py::Expr* Reader::constant(const py::Expr* e) {
   return e;
 }
 
-// --- arguments -----------------------------------------------------------------------------------------------------------
+// --- arguments
+// -----------------------------------------------------------------------------------------------------------
 
 std::optional<Args> Reader::arguments(const py::Call& call, std::string_view function, std::string_view signature) {
   struct Slot {
@@ -110,8 +113,10 @@ std::optional<Args> Reader::arguments(const py::Call& call, std::string_view fun
     std::string_view word = signature.substr(i, end - i);
     bool optional = word.ends_with('?');
     if (optional) word.remove_suffix(1);
-    if (word == "*") variadic = true;
-    else slots.push_back({word, optional});
+    if (word == "*")
+      variadic = true;
+    else
+      slots.push_back({word, optional});
     i = end + 1;
   }
   Args out;
@@ -126,29 +131,34 @@ std::optional<Args> Reader::arguments(const py::Call& call, std::string_view fun
       out.rest.push_back(call.args[i]);
     } else {
       error(text_code::wrong_argument_count, call.args[i]->range,
-            fmt::format("expected at most {} argument{} of `{}`, found {}", slots.size(), slots.size() == 1 ? "" : "s", function, call.args.size()));
+            fmt::format("expected at most {} argument{} of `{}`, found {}", slots.size(), slots.size() == 1 ? "" : "s",
+                        function, call.args.size()));
       return std::nullopt;
     }
   }
   for (const py::Keyword& k : call.keywords) {
     auto it = std::ranges::find(slots, k.name, &Slot::name);
     if (it == slots.end()) {
-      Diagnostic& d = error(text_code::wrong_argument_count, k.name_range, fmt::format("`{}` has no argument `{}`", function, k.name));
+      Diagnostic& d = error(text_code::wrong_argument_count, k.name_range,
+                            fmt::format("`{}` has no argument `{}`", function, k.name));
       std::vector<std::string> known;
       for (const Slot& s : slots) known.emplace_back(s.name);
-      if (std::string best = did_you_mean(k.name, known); !best.empty()) d.help = fmt::format("did you mean `{}=`?", best);
+      if (std::string best = did_you_mean(k.name, known); !best.empty())
+        d.help = fmt::format("did you mean `{}=`?", best);
       return std::nullopt;
     }
     size_t i = static_cast<size_t>(it - slots.begin());
     if (out.slot[i]) {
-      error(text_code::wrong_argument_count, k.name_range, fmt::format("argument `{}` of `{}` is given twice", k.name, function));
+      error(text_code::wrong_argument_count, k.name_range,
+            fmt::format("argument `{}` of `{}` is given twice", k.name, function));
       return std::nullopt;
     }
     out.slot[i] = k.value;
   }
   for (size_t i = 0; i < slots.size(); ++i)
     if (!out.slot[i] && !slots[i].optional) {
-      error(text_code::wrong_argument_count, call.range, fmt::format("expected an argument `{}` of `{}`, found none", slots[i].name, function));
+      error(text_code::wrong_argument_count, call.range,
+            fmt::format("expected an argument `{}` of `{}`, found none", slots[i].name, function));
       return std::nullopt;
     }
   return out;
@@ -157,7 +167,8 @@ std::optional<Args> Reader::arguments(const py::Call& call, std::string_view fun
 std::optional<std::string> Reader::text_value(const py::Expr* e, const char* what) {
   e = constant(e);
   if (const py::String* s = py::as<py::String>(e)) return std::string(s->value);
-  error(text_code::wrong_argument_type, e->range, fmt::format("expected a string for {}, found {}", what, py::describe(e)));
+  error(text_code::wrong_argument_type, e->range,
+        fmt::format("expected a string for {}, found {}", what, py::describe(e)));
   return std::nullopt;
 }
 
@@ -165,7 +176,8 @@ std::optional<int64_t> Reader::int_value(const py::Expr* e, const char* what) {
   Operand v = operand(e);
   if (!v) return std::nullopt;
   if (const IntImm* imm = as<IntImm>(v.e)) return imm->value;
-  error(text_code::wrong_argument_type, e->range, fmt::format("expected a constant integer for {}, found {}", what, py::describe(e)));
+  error(text_code::wrong_argument_type, e->range,
+        fmt::format("expected a constant integer for {}, found {}", what, py::describe(e)));
   return std::nullopt;
 }
 
@@ -174,23 +186,28 @@ std::optional<bool> Reader::bool_value(const py::Expr* e, const char* what) {
   const py::Constant* c = py::as<py::Constant>(e);
   if (c && c->value == py::ConstantKind::true_) return true;
   if (c && c->value == py::ConstantKind::false_) return false;
-  error(text_code::wrong_argument_type, e->range, fmt::format("expected True or False for {}, found {}", what, py::describe(e)));
+  error(text_code::wrong_argument_type, e->range,
+        fmt::format("expected True or False for {}, found {}", what, py::describe(e)));
   return std::nullopt;
 }
 
 std::optional<DType> Reader::dtype_named(std::string_view name, TextRange where) {
   if (std::optional<DType> d = DType::parse(name)) return d;
   // Kinds that TVM knows and nothing here computes with.
-  static constexpr std::array<std::string_view, 8> kOther{"float8_e3m4", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz",
-                                                         "float6_e2m3fn", "float6_e3m2fn", "float8_e4m3b11fnuz", "custom"};
+  static constexpr std::array<std::string_view, 8> kOther{
+      "float8_e3m4",   "float8_e4m3b11fnuz", "float8_e4m3fnuz",    "float8_e5m2fnuz",
+      "float6_e2m3fn", "float6_e3m2fn",      "float8_e4m3b11fnuz", "custom"};
   std::string_view element = name.substr(0, name.rfind('x'));
   if (std::ranges::find(kOther, name) != kOther.end() || std::ranges::find(kOther, element) != kOther.end()) {
-    error(text_code::dtype_not_computable, where, fmt::format("`{}` is an element type that nothing computes with", name));
+    error(text_code::dtype_not_computable, where,
+          fmt::format("`{}` is an element type that nothing computes with", name));
     return std::nullopt;
   }
-  static const std::vector<std::string> known{"bool",    "int8",    "int16",   "int32",    "int64",         "uint8",       "uint16", "uint32", "uint64",
-                                              "float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "handle"};
-  Diagnostic& d = error(text_code::wrong_argument_type, where, fmt::format("expected an element type, found \"{}\"", name));
+  static const std::vector<std::string> known{
+      "bool",   "int8",    "int16",   "int32",   "int64",    "uint8",         "uint16",      "uint32",
+      "uint64", "float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "handle"};
+  Diagnostic& d =
+      error(text_code::wrong_argument_type, where, fmt::format("expected an element type, found \"{}\"", name));
   if (std::string best = did_you_mean(name, known); !best.empty()) d.help = fmt::format("did you mean \"{}\"?", best);
   return std::nullopt;
 }
@@ -204,7 +221,8 @@ std::optional<DType> Reader::dtype_value(const py::Expr* e) {
     if (Expr v = value(a->value)) return v->dtype;
     return std::nullopt;
   }
-  error(text_code::wrong_argument_type, e->range, fmt::format("expected an element type in quotes, found {}", py::describe(e)));
+  error(text_code::wrong_argument_type, e->range,
+        fmt::format("expected an element type in quotes, found {}", py::describe(e)));
   return std::nullopt;
 }
 
@@ -221,15 +239,18 @@ bool Reader::items_of(const py::Expr* e, std::vector<const py::Expr*>& out) {
   return true;
 }
 
-// --- attribute values ----------------------------------------------------------------------------------------------------
+// --- attribute values
+// ----------------------------------------------------------------------------------------------------
 
 std::optional<Attr> Reader::attr_value(const py::Expr* e) {
   e = constant(e);
   switch (e->kind) {
-    case py::ExprKind::kString: return Attr(std::string(py::as<py::String>(e)->value));
+    case py::ExprKind::kString:
+      return Attr(std::string(py::as<py::String>(e)->value));
     case py::ExprKind::kConstant:
       if (py::as<py::Constant>(e)->value == py::ConstantKind::none) return Attr();
-      if (py::as<py::Constant>(e)->value != py::ConstantKind::ellipsis) return Attr(py::as<py::Constant>(e)->value == py::ConstantKind::true_);
+      if (py::as<py::Constant>(e)->value != py::ConstantKind::ellipsis)
+        return Attr(py::as<py::Constant>(e)->value == py::ConstantKind::true_);
       error(text_code::wrong_argument_type, e->range, "expected a value, found `...`");
       return std::nullopt;
     case py::ExprKind::kTuple:
@@ -249,7 +270,8 @@ std::optional<Attr> Reader::attr_value(const py::Expr* e) {
       if (!d) return std::nullopt;
       return Attr(std::move(*d));
     }
-    default: break;
+    default:
+      break;
   }
   if (callee(e) == "target") {  // kept as a one-entry dict, printed back as a call
     std::optional<Args> args = arguments(*py::as<py::Call>(e), "T.target", "config host?");

@@ -14,9 +14,10 @@ void Reader::block(const py::With& s, const py::Call& call, Body& body) {
   std::optional<std::string> name = args && (*args)[0] ? text_value((*args)[0], "the block's name") : std::string();
   if (s.items.size() > 1) error(text_code::construct_not_supported, s.range, "a block is the only item of its `with`");
   if (s.items[0].target)
-    error(text_code::construct_not_supported, s.items[0].target->range, "`with T.sblock(…) as …` is the form of 2021").help =
-        "write `vi, vj = T.axis.remap(\"SS\", [i, j])` inside the block";
-  if (!function_->schedulable) error(text_code::construct_not_supported, s.range, "a block inside a function without blocks");
+    error(text_code::construct_not_supported, s.items[0].target->range, "`with T.sblock(…) as …` is the form of 2021")
+        .help = "write `vi, vj = T.axis.remap(\"SS\", [i, j])` inside the block";
+  if (!function_->schedulable)
+    error(text_code::construct_not_supported, s.range, "a block inside a function without blocks");
   Scope scope(*this);
   bool is_root = &s == root_statement_;
   BlockFrame own;
@@ -40,8 +41,10 @@ Stmt Reader::finish_block(BlockFrame& frame) {
   if (!errors_.empty()) return finish(std::move(frame.node));  // a body with holes: nothing to derive
   Signature derived = body_signature(node);
   if (derived.opaque) {
-    Diagnostic& d = error(text_code::signature_missing, frame.where,
-                          fmt::format("expected the signature of block \"{}\", which uses pointers or calls with effects, found none", node.name));
+    Diagnostic& d = error(
+        text_code::signature_missing, frame.where,
+        fmt::format("expected the signature of block \"{}\", which uses pointers or calls with effects, found none",
+                    node.name));
     d.help = "write `T.reads(…)` and `T.writes(…)` at the start of the block";
     return nullptr;
   }
@@ -58,7 +61,10 @@ bool Reader::block_statement(const py::Call& call, std::string_view callee) {
   } else if (callee == "where") {
     std::optional<Args> args = arguments(call, "T.where", "predicate");
     Expr c = args ? boolean((*args)[0]) : Expr();
-    if (c) block_->node->predicate = block_->node->predicate ? tilewright::make<Binary>(kBool, BinaryOp::logical_and, block_->node->predicate, c) : c;
+    if (c)
+      block_->node->predicate = block_->node->predicate
+                                    ? tilewright::make<Binary>(kBool, BinaryOp::logical_and, block_->node->predicate, c)
+                                    : c;
   } else if (is_attr) {
     std::optional<Args> args = arguments(call, fmt::format("T.{}", callee), "attrs");
     std::optional<AttrDict> dict = args ? attr_dict((*args)[0]) : std::nullopt;
@@ -82,10 +88,12 @@ void Reader::regions(const py::Call& call, bool reads) {
     if (only->kind == py::ExprKind::kList || only->kind == py::ExprKind::kTuple) items_of(only, items);
   }
   for (const py::Expr* e : items)
-    if (std::optional<BufferRegion> r = region(e)) (reads ? block_->node->reads : block_->node->writes).push_back(std::move(*r));
+    if (std::optional<BufferRegion> r = region(e))
+      (reads ? block_->node->reads : block_->node->writes).push_back(std::move(*r));
 }
 
-// --- axes ----------------------------------------------------------------------------------------------------------------
+// --- axes
+// ----------------------------------------------------------------------------------------------------------------
 
 void Reader::add_iter(const py::Name& n, Range dom, IterType type, Expr binding) {
   Var v = make_var(std::string(n.id), binding->dtype);
@@ -95,10 +103,14 @@ void Reader::add_iter(const py::Name& n, Range dom, IterType type, Expr binding)
 }
 
 void Reader::axis(const py::Call& call, std::string_view kind, const py::Expr* target) {
-  static constexpr std::array<std::pair<std::string_view, IterType>, 8> kKinds{{{"spatial", IterType::spatial}, {"S", IterType::spatial},
-                                                                              {"reduce", IterType::reduction}, {"R", IterType::reduction},
-                                                                              {"scan", IterType::scan}, {"opaque", IterType::opaque},
-                                                                              {"C", IterType::scan}, {"O", IterType::opaque}}};
+  static constexpr std::array<std::pair<std::string_view, IterType>, 8> kKinds{{{"spatial", IterType::spatial},
+                                                                                {"S", IterType::spatial},
+                                                                                {"reduce", IterType::reduction},
+                                                                                {"R", IterType::reduction},
+                                                                                {"scan", IterType::scan},
+                                                                                {"opaque", IterType::opaque},
+                                                                                {"C", IterType::scan},
+                                                                                {"O", IterType::opaque}}};
   auto row = std::ranges::find(kKinds, kind, [](const auto& k) { return k.first; });
   std::string full = fmt::format("T.axis.{}", kind);
   if (row == kKinds.end()) {
@@ -107,7 +119,8 @@ void Reader::axis(const py::Call& call, std::string_view kind, const py::Expr* t
   }
   const py::Name* n = py::as<py::Name>(target);
   if (!n || !block_) {
-    error(text_code::wrong_argument_type, target->range, n ? fmt::format("`{}` outside a block", full) : "expected a name for the axis");
+    error(text_code::wrong_argument_type, target->range,
+          n ? fmt::format("`{}` outside a block", full) : "expected a name for the axis");
     return;
   }
   std::optional<Args> args = arguments(call, full, "dom value dtype?");
@@ -123,7 +136,8 @@ void Reader::axis(const py::Call& call, std::string_view kind, const py::Expr* t
   if (!begin || !end || !binding) return;
   if (!unify(end, binding, call.range) || !unify(begin, end, call.range)) return;
   if (!binding.e->dtype.is_int() || binding.e->dtype.is_vector()) {
-    error(text_code::dtype_mismatch, call.range, fmt::format("expected an integer domain and binding, found {}", binding.e->dtype.str()));
+    error(text_code::dtype_mismatch, call.range,
+          fmt::format("expected an integer domain and binding, found {}", binding.e->dtype.str()));
     return;
   }
   add_iter(*n, range_between(begin.e, end.e), row->second, binding.e);
@@ -142,7 +156,8 @@ void Reader::remap(const py::Call& call, const py::Expr* target) {
   }
   if (kinds->size() != bindings.size() || names.size() != bindings.size()) {
     error(text_code::axis_binding_mismatch, call.range,
-          fmt::format("expected as many axes as kinds and bindings, found {} names, {} kinds and {} bindings", names.size(), kinds->size(), bindings.size()));
+          fmt::format("expected as many axes as kinds and bindings, found {} names, {} kinds and {} bindings",
+                      names.size(), kinds->size(), bindings.size()));
     return;
   }
   for (size_t i = 0; i < names.size(); ++i) {
@@ -151,15 +166,21 @@ void Reader::remap(const py::Call& call, const py::Expr* target) {
     size_t letter = kLetters.find((*kinds)[i]);
     if (!n || letter == std::string_view::npos) {
       error(text_code::wrong_argument_type, n ? (*args)[0]->range : names[i]->range,
-            n ? fmt::format("expected kinds \"S\", \"R\", \"C\" (scan) or \"O\" (opaque), found \"{}\"", (*kinds)[i]) : std::string("expected a name for the axis"));
+            n ? fmt::format("expected kinds \"S\", \"R\", \"C\" (scan) or \"O\" (opaque), found \"{}\"", (*kinds)[i])
+              : std::string("expected a name for the axis"));
       return;
     }
     Expr v = value(bindings[i]);
     if (!v) return;
     auto it = as<VarNode>(v) ? loops_.find(as<VarNode>(v)) : loops_.end();
     if (it == loops_.end()) {
-      error(text_code::axis_binding_mismatch, bindings[i]->range, "expected a loop variable as binding of `T.axis.remap`, found another value").help =
-          fmt::format("write `{} = T.axis.{}(extent, …)`", n->id, letter == 0 ? "spatial" : letter == 1 ? "reduce" : letter == 2 ? "scan" : "opaque");
+      error(text_code::axis_binding_mismatch, bindings[i]->range,
+            "expected a loop variable as binding of `T.axis.remap`, found another value")
+          .help = fmt::format("write `{} = T.axis.{}(extent, …)`", n->id,
+                              letter == 0   ? "spatial"
+                              : letter == 1 ? "reduce"
+                              : letter == 2 ? "scan"
+                                            : "opaque");
       return;
     }
     constexpr std::array<IterType, 4> kTypes{IterType::spatial, IterType::reduction, IterType::scan, IterType::opaque};
@@ -167,7 +188,8 @@ void Reader::remap(const py::Call& call, const py::Expr* target) {
   }
 }
 
-// --- init, allocations, aliases ------------------------------------------------------------------------------------------
+// --- init, allocations, aliases
+// ------------------------------------------------------------------------------------------
 
 void Reader::init(const py::With& s, Body& body) {
   (void)body;
@@ -183,12 +205,14 @@ void Reader::init(const py::With& s, Body& body) {
 }
 
 void Reader::block_alloc(const py::Call& call, std::string_view name, const py::Name& target) {
-  std::optional<Args> args =
-      arguments(call, fmt::format("T.{}", name), "shape dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? axis_separators?");
+  std::optional<Args> args = arguments(call, fmt::format("T.{}", name),
+                                       "shape dtype? data? strides? elem_offset? scope? align? offset_factor? "
+                                       "annotations? buffer_type? axis_separators?");
   std::optional<BufferSpec> spec = args ? buffer_spec(*args, 0) : std::nullopt;
   if (!spec) return;
   if (!block_) {
-    error(text_code::construct_not_supported, call.range, fmt::format("`T.{}` in a function without blocks", name)).help = "write `T.alloc_buffer(…)`";
+    error(text_code::construct_not_supported, call.range, fmt::format("`T.{}` in a function without blocks", name))
+        .help = "write `T.alloc_buffer(…)`";
     return;
   }
   Buffer b = make(target.id, *spec, target.range);
@@ -197,8 +221,9 @@ void Reader::block_alloc(const py::Call& call, std::string_view name, const py::
 }
 
 void Reader::match_buffer(const py::Call& call, const py::Name& target) {
-  std::optional<Args> args = arguments(
-      call, "T.match_buffer", "param shape? dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? axis_separators?");
+  std::optional<Args> args = arguments(call, "T.match_buffer",
+                                       "param shape? dtype? data? strides? elem_offset? scope? align? offset_factor? "
+                                       "annotations? buffer_type? axis_separators?");
   if (!args) return;
   const py::Expr* source = (*args)[0];
   const py::Name* n = py::as<py::Name>(source);
@@ -216,7 +241,8 @@ void Reader::match_buffer(const py::Call& call, const py::Name& target) {
       std::optional<BufferSpec> spec = spec_of();
       if (!spec) return;
       if (p.buffer) {
-        error(text_code::duplicate_name, source->range, fmt::format("parameter `{}` already has a buffer", p.var->name));
+        error(text_code::duplicate_name, source->range,
+              fmt::format("parameter `{}` already has a buffer", p.var->name));
         return;
       }
       p.buffer = make(target.id, *spec, target.range);
@@ -226,7 +252,8 @@ void Reader::match_buffer(const py::Call& call, const py::Name& target) {
   }
   if (b && std::holds_alternative<Poison>(b->meaning)) return;
   if (pointer || !block_) {
-    error(text_code::wrong_argument_type, source->range, "expected a pointer parameter, or a region of a buffer inside a block");
+    error(text_code::wrong_argument_type, source->range,
+          "expected a pointer parameter, or a region of a buffer inside a block");
     return;
   }
   std::optional<BufferRegion> from = region(source);
@@ -247,11 +274,13 @@ void Reader::match_buffer(const py::Call& call, const py::Name& target) {
     spec->scope = from->buffer->scope;
   }
   if (spec->shape.size() > from->region.size()) {
-    error(text_code::rank_mismatch, call.range, fmt::format("expected an alias of rank at most {}, found {}", from->region.size(), spec->shape.size()));
+    error(text_code::rank_mismatch, call.range,
+          fmt::format("expected an alias of rank at most {}, found {}", from->region.size(), spec->shape.size()));
     return;
   }
   if (spec->dtype != from->buffer->dtype) {
-    error(text_code::dtype_mismatch, call.range, fmt::format("expected an alias of type {}, found {}", from->buffer->dtype.str(), spec->dtype.str()));
+    error(text_code::dtype_mismatch, call.range,
+          fmt::format("expected an alias of type {}, found {}", from->buffer->dtype.str(), spec->dtype.str()));
     return;
   }
   Buffer alias = make(target.id, *spec, target.range);

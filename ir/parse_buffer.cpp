@@ -10,9 +10,25 @@ namespace tilewright::text {
 namespace {
 
 bool known_scope(std::string_view scope) {
-  static constexpr std::array<std::string_view, 19> kScopes{
-      "global", "shared", "shared.dyn", "warp", "local", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB",
-      "m16n8k8.matrixC", "texture", "mma.matrix_a", "mma.matrix_b", "mma.accumulator", "wgmma.matrix_a", "wgmma.accumulator", "shared.tmem", "constant"};
+  static constexpr std::array<std::string_view, 19> kScopes{"global",
+                                                            "shared",
+                                                            "shared.dyn",
+                                                            "warp",
+                                                            "local",
+                                                            "wmma.matrix_a",
+                                                            "wmma.matrix_b",
+                                                            "wmma.accumulator",
+                                                            "m16n8k8.matrixA",
+                                                            "m16n8k8.matrixB",
+                                                            "m16n8k8.matrixC",
+                                                            "texture",
+                                                            "mma.matrix_a",
+                                                            "mma.matrix_b",
+                                                            "mma.accumulator",
+                                                            "wgmma.matrix_a",
+                                                            "wgmma.accumulator",
+                                                            "shared.tmem",
+                                                            "constant"};
   return std::ranges::any_of(kScopes, [&](std::string_view s) {
     return scope == s || (scope.starts_with(s) && scope.size() > s.size() && scope[s.size()] == '.');
   });
@@ -25,14 +41,16 @@ std::string indices_text(size_t n) { return fmt::format("{} {}", n, n == 1 ? "in
 Buffer Reader::buffer(const py::Expr* e, bool report) {
   const py::Name* n = py::as<py::Name>(e);
   if (!n) {
-    if (report) error(text_code::wrong_argument_type, e->range, fmt::format("expected a buffer, found {}", py::describe(e)));
+    if (report)
+      error(text_code::wrong_argument_type, e->range, fmt::format("expected a buffer, found {}", py::describe(e)));
     return nullptr;
   }
   const Binding* b = report ? resolve(*n) : find(n->id);
   if (!b) return nullptr;
   if (const Buffer* out = std::get_if<Buffer>(&b->meaning)) return *out;
   if (report && !std::holds_alternative<Poison>(b->meaning))
-    error(text_code::wrong_argument_type, e->range, fmt::format("expected a buffer, found `{}`, which is not one", n->id));
+    error(text_code::wrong_argument_type, e->range,
+          fmt::format("expected a buffer, found `{}`, which is not one", n->id));
   return nullptr;
 }
 
@@ -43,7 +61,8 @@ Expr Reader::extent(const py::Expr* e) {
   // A string is an expression over names that may not be bound yet: unbound ones become int32 extents.
   py::Tree& tree = subtrees_.emplace_back(py::parse_expression(std::string(s->value), tree_.source->file()));
   if (!tree.expression) {
-    error(text_code::unexpected_token, e->range, fmt::format("expected an expression in quotes: {}", tree.errors.at(0).message));
+    error(text_code::unexpected_token, e->range,
+          fmt::format("expected an expression in quotes: {}", tree.errors.at(0).message));
     return nullptr;
   }
   std::function<void(const py::Expr*)> declare = [&](const py::Expr* x) {
@@ -104,25 +123,29 @@ std::optional<Reader::BufferSpec> Reader::buffer_spec(const Args& args, size_t f
       out.strides.push_back(std::move(x));
     }
     if (!out.strides.empty() && out.strides.size() != out.shape.size()) {
-      error(text_code::rank_mismatch, e->range, fmt::format("expected {} strides, found {}", out.shape.size(), out.strides.size()));
+      error(text_code::rank_mismatch, e->range,
+            fmt::format("expected {} strides, found {}", out.shape.size(), out.strides.size()));
       return std::nullopt;
     }
   }
-  if (const py::Expr* e = args[first + 4]; e && !py::as<py::Constant>(constant(e)) && !(out.elem_offset = extent(e))) return std::nullopt;
+  if (const py::Expr* e = args[first + 4]; e && !py::as<py::Constant>(constant(e)) && !(out.elem_offset = extent(e)))
+    return std::nullopt;
   if (const py::Expr* e = args[first + 5]) {
     std::optional<std::string> s = text_value(e, "scope");
     if (!s) return std::nullopt;
     if (!known_scope(*s)) {
       Diagnostic& d = error(text_code::unknown_construct, e->range, fmt::format("\"{}\" is not a memory scope", *s));
-      if (std::string best = did_you_mean(*s, {"global", "shared", "shared.dyn", "warp", "local", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
-                                               "mma.accumulator", "wgmma.accumulator"});
+      if (std::string best =
+              did_you_mean(*s, {"global", "shared", "shared.dyn", "warp", "local", "wmma.matrix_a", "wmma.matrix_b",
+                                "wmma.accumulator", "mma.accumulator", "wgmma.accumulator"});
           !best.empty())
         d.help = fmt::format("did you mean \"{}\"?", best);
       return std::nullopt;
     }
     out.scope = *s;
   }
-  for (auto [slot, field, what] : {std::tuple{first + 6, &out.align, "align"}, std::tuple{first + 7, &out.offset_factor, "offset_factor"}}) {
+  for (auto [slot, field, what] :
+       {std::tuple{first + 6, &out.align, "align"}, std::tuple{first + 7, &out.offset_factor, "offset_factor"}}) {
     const py::Expr* e = args[slot];
     if (!e) continue;
     std::optional<int64_t> v = int_value(e, what);
@@ -161,7 +184,8 @@ bool Reader::indices(const Buffer& b, const py::Expr* index, TextRange where, st
   if (const py::List* l = py::as<py::List>(index)) items = l->items;
   if (static_cast<int>(items.size()) != b->rank()) {
     error(text_code::rank_mismatch, where,
-          fmt::format("expected {} for buffer `{}` of rank {}, found {}", indices_text(b->shape.size()), b->name, b->rank(), items.size()));
+          fmt::format("expected {} for buffer `{}` of rank {}, found {}", indices_text(b->shape.size()), b->name,
+                      b->rank(), items.size()));
     return false;
   }
   for (const py::Expr* e : items) {
@@ -209,7 +233,9 @@ Operand Reader::load(const py::Subscript& e) {
       std::optional<int64_t> k = int_value(e.index, "the index");
       if (k && *k < 0) *k += size;
       if (!k) return {};
-      if (*k < 0 || *k >= size) return fail(text_code::rank_mismatch, e.index->range, fmt::format("expected an index below {}, found {}", size, *k));
+      if (*k < 0 || *k >= size)
+        return fail(text_code::rank_mismatch, e.index->range,
+                    fmt::format("expected an index below {}, found {}", size, *k));
       if (many) return {(*many)[static_cast<size_t>(*k)]};
       return operand(items[static_cast<size_t>(*k)]);
     }
@@ -238,7 +264,8 @@ std::optional<BufferRegion> Reader::region(const py::Expr* e) {
   if (const py::Tuple* t = py::as<py::Tuple>(s->index)) items = t->items;
   if (static_cast<int>(items.size()) != b->rank()) {
     error(text_code::rank_mismatch, e->range,
-          fmt::format("expected {} for buffer `{}` of rank {}, found {}", indices_text(b->shape.size()), b->name, b->rank(), items.size()));
+          fmt::format("expected {} for buffer `{}` of rank {}, found {}", indices_text(b->shape.size()), b->name,
+                      b->rank(), items.size()));
     return std::nullopt;
   }
   BufferRegion out{b, {}};
@@ -252,7 +279,8 @@ std::optional<BufferRegion> Reader::region(const py::Expr* e) {
       Operand upper = slice->upper ? operand(slice->upper) : Operand{b->shape[i]};
       if (!lower || !upper || !unify(lower, upper, slice->range)) return std::nullopt;
       if (!lower.e->dtype.is_int() && !lower.e->dtype.is_uint()) {
-        error(text_code::dtype_mismatch, slice->range, fmt::format("expected integer bounds, found {}", lower.e->dtype.str()));
+        error(text_code::dtype_mismatch, slice->range,
+              fmt::format("expected integer bounds, found {}", lower.e->dtype.str()));
         return std::nullopt;
       }
       out.region.push_back(range_between(lower.e, upper.e));
@@ -303,8 +331,9 @@ Expr Reader::access_pointer(const Buffer& b, const Args& args, size_t first, Tex
   }
   if (!offset || !size) return nullptr;
   (void)where;
-  return tilewright::call(kHandle, operation("tvm_access_ptr"),
-                          {tilewright::make<StringImm>(kHandle, b->dtype.str()), Expr(b->data), offset, size, int_imm(bits)});
+  return tilewright::call(
+      kHandle, operation("tvm_access_ptr"),
+      {tilewright::make<StringImm>(kHandle, b->dtype.str()), Expr(b->data), offset, size, int_imm(bits)});
 }
 
 }  // namespace tilewright::text

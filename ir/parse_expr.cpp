@@ -13,17 +13,24 @@ namespace {
 // Class of a type in promotions: the higher class wins, within a class the wider, at equal width the unsigned.
 int promotion_class(DType t) {
   switch (t.code) {
-    case TypeCode::boolean: return 0;
+    case TypeCode::boolean:
+      return 0;
     case TypeCode::integer:
-    case TypeCode::unsigned_integer: return 1;
-    case TypeCode::float4_e2m1fn: return 2;
+    case TypeCode::unsigned_integer:
+      return 1;
+    case TypeCode::float4_e2m1fn:
+      return 2;
     case TypeCode::float8_e4m3fn:
     case TypeCode::float8_e5m2:
-    case TypeCode::float8_e8m0fnu: return 3;
-    case TypeCode::bfloat: return 4;
-    case TypeCode::ieee_float: return 5;
+    case TypeCode::float8_e8m0fnu:
+      return 3;
+    case TypeCode::bfloat:
+      return 4;
+    case TypeCode::ieee_float:
+      return 5;
     case TypeCode::handle:
-    case TypeCode::void_type: return -1;
+    case TypeCode::void_type:
+      return -1;
   }
   return -1;
 }
@@ -51,23 +58,37 @@ bool is_pattern(const IntImm* i) { return i->dtype.is_uint() && i->dtype.bits ==
 
 std::optional<BinaryOp> binary_op(py::Op op) {
   switch (op) {
-    case py::Op::add: return BinaryOp::add;
-    case py::Op::sub: return BinaryOp::sub;
-    case py::Op::mul: return BinaryOp::mul;
-    case py::Op::div: return BinaryOp::div;
-    case py::Op::floor_div: return BinaryOp::floor_div;
-    case py::Op::mod: return BinaryOp::floor_mod;
-    case py::Op::lt: return BinaryOp::lt;
-    case py::Op::le: return BinaryOp::le;
-    case py::Op::gt: return BinaryOp::gt;
-    case py::Op::ge: return BinaryOp::ge;
-    case py::Op::eq: return BinaryOp::eq;
-    case py::Op::ne: return BinaryOp::ne;
-    default: return std::nullopt;
+    case py::Op::add:
+      return BinaryOp::add;
+    case py::Op::sub:
+      return BinaryOp::sub;
+    case py::Op::mul:
+      return BinaryOp::mul;
+    case py::Op::div:
+      return BinaryOp::div;
+    case py::Op::floor_div:
+      return BinaryOp::floor_div;
+    case py::Op::mod:
+      return BinaryOp::floor_mod;
+    case py::Op::lt:
+      return BinaryOp::lt;
+    case py::Op::le:
+      return BinaryOp::le;
+    case py::Op::gt:
+      return BinaryOp::gt;
+    case py::Op::ge:
+      return BinaryOp::ge;
+    case py::Op::eq:
+      return BinaryOp::eq;
+    case py::Op::ne:
+      return BinaryOp::ne;
+    default:
+      return std::nullopt;
   }
 }
 
-// --- literals ------------------------------------------------------------------------------------------------------------
+// --- literals
+// ------------------------------------------------------------------------------------------------------------
 
 Expr Reader::typed(const Operand& v, DType want, TextRange where) {
   if (!v || !v.literal) return v.e;
@@ -77,8 +98,10 @@ Expr Reader::typed(const Operand& v, DType want, TextRange where) {
       return nullptr;
     }
     if (!fits(i->value, is_pattern(i), want.element())) {
-      std::string digits = is_pattern(i) ? fmt::format("{}", static_cast<uint64_t>(i->value)) : fmt::format("{}", i->value);
-      error(text_code::literal_out_of_range, where, fmt::format("expected a value of type {}, found {}", want.element().str(), digits));
+      std::string digits =
+          is_pattern(i) ? fmt::format("{}", static_cast<uint64_t>(i->value)) : fmt::format("{}", i->value);
+      error(text_code::literal_out_of_range, where,
+            fmt::format("expected a value of type {}, found {}", want.element().str(), digits));
       return nullptr;
     }
     if (want.is_float()) {
@@ -89,7 +112,8 @@ Expr Reader::typed(const Operand& v, DType want, TextRange where) {
   }
   const FloatImm* f = as<FloatImm>(v.e);
   if (want.is_float()) return float_imm(f->value, want);
-  error(text_code::dtype_mismatch, where, fmt::format("expected a value of type {}, found the float {}", want.str(), f->value));
+  error(text_code::dtype_mismatch, where,
+        fmt::format("expected a value of type {}, found the float {}", want.str(), f->value));
   return nullptr;
 }
 
@@ -105,14 +129,16 @@ Expr Reader::boolean(const py::Expr* e) {
   Operand v = operand(e);
   if (!v) return nullptr;
   if (v.e->dtype.is_bool()) return v.e;
-  error(text_code::dtype_mismatch, e->range, fmt::format("expected a condition of type bool, found {}", concrete(v, e)->dtype.str()));
+  error(text_code::dtype_mismatch, e->range,
+        fmt::format("expected a condition of type bool, found {}", concrete(v, e)->dtype.str()));
   return nullptr;
 }
 
 Expr Reader::integer(const py::Expr* e) {
   Expr v = value(e);
   if (!v || v->dtype.is_int() || v->dtype.is_uint()) return v;
-  error(text_code::dtype_mismatch, e->range, fmt::format("expected an integer, found a value of type {}", v->dtype.str()));
+  error(text_code::dtype_mismatch, e->range,
+        fmt::format("expected an integer, found a value of type {}", v->dtype.str()));
   return nullptr;
 }
 
@@ -123,12 +149,18 @@ Operand Reader::literal_arithmetic(py::Op op, const Expr& a, const Expr& b, Text
     std::optional<BinaryOp> binary = binary_op(op);
     std::optional<int64_t> r;
     int64_t x = ia->value, y = ib->value;
-    if (binary) r = fold_int(*binary, x, y);
-    else if (op == py::Op::bit_and) r = x & y;
-    else if (op == py::Op::bit_or) r = x | y;
-    else if (op == py::Op::bit_xor) r = x ^ y;
-    else if (op == py::Op::shift_right && y >= 0) r = x >> std::min<int64_t>(y, 63);
-    else if (op == py::Op::shift_left && y >= 0 && y < 63) r = fold_int(BinaryOp::mul, x, int64_t{1} << y);
+    if (binary)
+      r = fold_int(*binary, x, y);
+    else if (op == py::Op::bit_and)
+      r = x & y;
+    else if (op == py::Op::bit_or)
+      r = x | y;
+    else if (op == py::Op::bit_xor)
+      r = x ^ y;
+    else if (op == py::Op::shift_right && y >= 0)
+      r = x >> std::min<int64_t>(y, 63);
+    else if (op == py::Op::shift_left && y >= 0 && y < 63)
+      r = fold_int(BinaryOp::mul, x, int64_t{1} << y);
     else if (op == py::Op::pow && y >= 0) {
       r = 1;
       for (int64_t i = 0; r && i < y && i < 64; ++i) r = fold_int(BinaryOp::mul, *r, x);
@@ -136,30 +168,45 @@ Operand Reader::literal_arithmetic(py::Op op, const Expr& a, const Expr& b, Text
     }
     if (r && compares) return {bool_imm(*r != 0), false};
     if (r) return {int_imm(*r, kInt64), true};
-    return fail(text_code::literal_out_of_range, where, "the value of this constant expression is not defined or exceeds 64 bits");
+    return fail(text_code::literal_out_of_range, where,
+                "the value of this constant expression is not defined or exceeds 64 bits");
   }
   double x = ia ? static_cast<double>(ia->value) : as<FloatImm>(a)->value;
   double y = ib ? static_cast<double>(ib->value) : as<FloatImm>(b)->value;
   switch (op) {
-    case py::Op::add: return {float_imm(x + y, kFloat64), true};
-    case py::Op::sub: return {float_imm(x - y, kFloat64), true};
-    case py::Op::mul: return {float_imm(x * y, kFloat64), true};
+    case py::Op::add:
+      return {float_imm(x + y, kFloat64), true};
+    case py::Op::sub:
+      return {float_imm(x - y, kFloat64), true};
+    case py::Op::mul:
+      return {float_imm(x * y, kFloat64), true};
     case py::Op::div:
       if (y == 0) return fail(text_code::literal_out_of_range, where, "division of a constant by zero");
       return {float_imm(x / y, kFloat64), true};
-    case py::Op::floor_div: return {float_imm(std::floor(x / y), kFloat64), true};
-    case py::Op::pow: return {float_imm(std::pow(x, y), kFloat64), true};
-    case py::Op::lt: return {bool_imm(x < y)};
-    case py::Op::le: return {bool_imm(x <= y)};
-    case py::Op::gt: return {bool_imm(x > y)};
-    case py::Op::ge: return {bool_imm(x >= y)};
-    case py::Op::eq: return {bool_imm(x == y)};
-    case py::Op::ne: return {bool_imm(x != y)};
-    default: return fail(text_code::dtype_mismatch, where, fmt::format("expected integers as operands of `{}`, found a float", py::spelling(op)));
+    case py::Op::floor_div:
+      return {float_imm(std::floor(x / y), kFloat64), true};
+    case py::Op::pow:
+      return {float_imm(std::pow(x, y), kFloat64), true};
+    case py::Op::lt:
+      return {bool_imm(x < y)};
+    case py::Op::le:
+      return {bool_imm(x <= y)};
+    case py::Op::gt:
+      return {bool_imm(x > y)};
+    case py::Op::ge:
+      return {bool_imm(x >= y)};
+    case py::Op::eq:
+      return {bool_imm(x == y)};
+    case py::Op::ne:
+      return {bool_imm(x != y)};
+    default:
+      return fail(text_code::dtype_mismatch, where,
+                  fmt::format("expected integers as operands of `{}`, found a float", py::spelling(op)));
   }
 }
 
-// --- operators -----------------------------------------------------------------------------------------------------------
+// --- operators
+// -----------------------------------------------------------------------------------------------------------
 
 bool Reader::unify(Operand& a, Operand& b, TextRange where) {
   if (a.literal && b.literal) {
@@ -186,14 +233,16 @@ bool Reader::unify(Operand& a, Operand& b, TextRange where) {
   for (Operand* x : {&a, &b}) {
     if (x->e->dtype.lanes == lanes) continue;
     if (x->e->dtype.lanes != 1) {
-      error(text_code::dtype_mismatch, where, fmt::format("expected operands of equal lanes, found {} and {}", a.e->dtype.str(), b.e->dtype.str()));
+      error(text_code::dtype_mismatch, where,
+            fmt::format("expected operands of equal lanes, found {} and {}", a.e->dtype.str(), b.e->dtype.str()));
       return false;
     }
     x->e = broadcast(x->e, lanes);
   }
   if (a.e->dtype == b.e->dtype) return true;
   if (promotion_class(a.e->dtype) < 0 || promotion_class(b.e->dtype) < 0) {
-    error(text_code::dtype_mismatch, where, fmt::format("expected numbers, found {} and {}", a.e->dtype.str(), b.e->dtype.str()));
+    error(text_code::dtype_mismatch, where,
+          fmt::format("expected numbers, found {} and {}", a.e->dtype.str(), b.e->dtype.str()));
     return false;
   }
   DType t = promote(a.e->dtype, b.e->dtype).with_lanes(lanes);
@@ -208,18 +257,23 @@ Operand Reader::arithmetic(py::Op op, const Operand& lhs, const Operand& rhs, Te
   Operand a = lhs, b = rhs;
   if (!unify(a, b, where)) return {};
   DType t = a.e->dtype;
-  if (promotion_class(t) < 0) return fail(text_code::dtype_mismatch, where, fmt::format("expected numbers, found values of type {}", t.str()));
+  if (promotion_class(t) < 0)
+    return fail(text_code::dtype_mismatch, where, fmt::format("expected numbers, found values of type {}", t.str()));
   bool integers = t.is_integer_like();
   if (std::optional<BinaryOp> binary = binary_op(op)) {
     if (is_comparison(*binary)) return {tilewright::make<Binary>(kBool.with_lanes(t.lanes), *binary, a.e, b.e)};
     if (op == py::Op::div && integers) {
-      error(text_code::integer_division_ambiguous, where, fmt::format("expected floats as operands of `/`, found {}", t.str())).help =
-          "write `//` for the floor, or `T.truncdiv(a, b)`";
+      error(text_code::integer_division_ambiguous, where,
+            fmt::format("expected floats as operands of `/`, found {}", t.str()))
+          .help = "write `//` for the floor, or `T.truncdiv(a, b)`";
       return {};
     }
     if ((op == py::Op::floor_div || op == py::Op::mod) && !integers)
-      return fail(text_code::dtype_mismatch, where, fmt::format("expected integers as operands of `{}`, found {}", py::spelling(op), t.str()));
-    if (t.is_bool()) return fail(text_code::dtype_mismatch, where, fmt::format("expected numbers as operands of `{}`, found bool", py::spelling(op)));
+      return fail(text_code::dtype_mismatch, where,
+                  fmt::format("expected integers as operands of `{}`, found {}", py::spelling(op), t.str()));
+    if (t.is_bool())
+      return fail(text_code::dtype_mismatch, where,
+                  fmt::format("expected numbers as operands of `{}`, found bool", py::spelling(op)));
     return {tilewright::make<Binary>(t, *binary, a.e, b.e)};
   }
   const char* name = op == py::Op::bit_and       ? "bitwise_and"
@@ -229,9 +283,12 @@ Operand Reader::arithmetic(py::Op op, const Operand& lhs, const Operand& rhs, Te
                      : op == py::Op::shift_right ? "shift_right"
                      : op == py::Op::pow         ? "pow"
                                                  : nullptr;
-  if (!name) return fail(text_code::construct_not_supported, where, fmt::format("the operator `{}` is not read here", py::spelling(op)));
+  if (!name)
+    return fail(text_code::construct_not_supported, where,
+                fmt::format("the operator `{}` is not read here", py::spelling(op)));
   if (op != py::Op::pow && !integers)
-    return fail(text_code::dtype_mismatch, where, fmt::format("expected integers as operands of `{}`, found {}", py::spelling(op), t.str()));
+    return fail(text_code::dtype_mismatch, where,
+                fmt::format("expected integers as operands of `{}`, found {}", py::spelling(op), t.str()));
   return {tilewright::call(t, operation(name), {a.e, b.e})};
 }
 
@@ -245,18 +302,22 @@ Operand Reader::unary(const py::Unary& e) {
   DType t = v.e->dtype;
   if (e.op == py::Op::invert) {
     if (v.literal && as<IntImm>(v.e)) return {int_imm(~as<IntImm>(v.e)->value, kInt64), true};
-    if (!t.is_int() && !t.is_uint()) return fail(text_code::dtype_mismatch, e.range, "expected an integer as operand of `~`");
+    if (!t.is_int() && !t.is_uint())
+      return fail(text_code::dtype_mismatch, e.range, "expected an integer as operand of `~`");
     return {tilewright::call(t, operation("bitwise_not"), {v.e})};
   }
   if (const IntImm* i = as<IntImm>(v.e)) {
     if (v.literal && is_pattern(i)) {
       if (i->value == std::numeric_limits<int64_t>::min()) return {int_imm(i->value, kInt64), true};
-      return fail(text_code::literal_out_of_range, e.range, fmt::format("expected an integer of 64 bits, found -{}", static_cast<uint64_t>(i->value)));
+      return fail(text_code::literal_out_of_range, e.range,
+                  fmt::format("expected an integer of 64 bits, found -{}", static_cast<uint64_t>(i->value)));
     }
     return {int_imm(-i->value, t), v.literal};
   }
   if (const FloatImm* f = as<FloatImm>(v.e)) return {float_imm(-f->value, t), v.literal};
-  if (promotion_class(t) < 1) return fail(text_code::dtype_mismatch, e.range, fmt::format("expected a number as operand of `-`, found {}", t.str()));
+  if (promotion_class(t) < 1)
+    return fail(text_code::dtype_mismatch, e.range,
+                fmt::format("expected a number as operand of `-`, found {}", t.str()));
   return {tilewright::make<Binary>(t, BinaryOp::mul, v.e, int_imm(-1, t))};
 }
 
@@ -266,7 +327,9 @@ Operand Reader::compare(const py::Compare& e) {
   for (size_t i = 0; i < e.ops.size(); ++i) {
     Operand right = operand(e.items[i + 1]);
     if (!binary_op(e.ops[i]) || !left || !right) {
-      if (!binary_op(e.ops[i])) error(text_code::construct_not_supported, e.range, fmt::format("the operator `{}` is not read here", py::spelling(e.ops[i])));
+      if (!binary_op(e.ops[i]))
+        error(text_code::construct_not_supported, e.range,
+              fmt::format("the operator `{}` is not read here", py::spelling(e.ops[i])));
       return {};
     }
     Operand one = arithmetic(e.ops[i], left, right, e.range);
@@ -281,12 +344,15 @@ Operand Reader::logical(const py::Binary& e) {
   Expr a = boolean(e.a), b = boolean(e.b);
   if (!a || !b) return {};
   if (a->dtype != b->dtype)
-    return fail(text_code::dtype_mismatch, e.range, fmt::format("expected conditions of equal lanes, found {} and {}", a->dtype.str(), b->dtype.str()));
+    return fail(text_code::dtype_mismatch, e.range,
+                fmt::format("expected conditions of equal lanes, found {} and {}", a->dtype.str(), b->dtype.str()));
   DType t = a->dtype;
-  return {tilewright::make<Binary>(t, e.op == py::Op::logical_and ? BinaryOp::logical_and : BinaryOp::logical_or, std::move(a), std::move(b))};
+  return {tilewright::make<Binary>(t, e.op == py::Op::logical_and ? BinaryOp::logical_and : BinaryOp::logical_or,
+                                   std::move(a), std::move(b))};
 }
 
-// --- names and dispatch --------------------------------------------------------------------------------------------------
+// --- names and dispatch
+// --------------------------------------------------------------------------------------------------
 
 Operand Reader::name(const py::Name& e) {
   const Binding* b = resolve(e);
@@ -303,42 +369,53 @@ Operand Reader::name(const py::Name& e) {
     return {element};
   }
   if (const Buffer* buffer = std::get_if<Buffer>(&b->meaning)) {
-    Diagnostic& d = error(text_code::wrong_argument_type, e.range, fmt::format("expected a value, found the buffer `{}`", e.id));
-    d.help = (*buffer)->rank() == 0 ? fmt::format("write `{}[()]`", e.id) : fmt::format("write an element, `{}[…]`, or the pointer `{}.data`", e.id, e.id);
+    Diagnostic& d =
+        error(text_code::wrong_argument_type, e.range, fmt::format("expected a value, found the buffer `{}`", e.id));
+    d.help = (*buffer)->rank() == 0 ? fmt::format("write `{}[()]`", e.id)
+                                    : fmt::format("write an element, `{}[…]`, or the pointer `{}.data`", e.id, e.id);
     return {};
   }
-  return fail(text_code::wrong_argument_type, e.range, fmt::format("expected a value, found `{}`, which is not one", e.id));
+  return fail(text_code::wrong_argument_type, e.range,
+              fmt::format("expected a value, found `{}`, which is not one", e.id));
 }
 
 Operand Reader::operand(const py::Expr* e) {
   switch (e->kind) {
-    case py::ExprKind::kName: return name(*py::as<py::Name>(e));
+    case py::ExprKind::kName:
+      return name(*py::as<py::Name>(e));
     case py::ExprKind::kInteger: {
       uint64_t v = py::as<py::Integer>(e)->value;
       bool big = v > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
       return {int_imm(static_cast<int64_t>(v), big ? DType{TypeCode::unsigned_integer, 64, 1} : kInt64), true};
     }
-    case py::ExprKind::kFloating: return {float_imm(py::as<py::Floating>(e)->value, kFloat64), true};
+    case py::ExprKind::kFloating:
+      return {float_imm(py::as<py::Floating>(e)->value, kFloat64), true};
     case py::ExprKind::kConstant:
       if (py::as<py::Constant>(e)->value == py::ConstantKind::true_) return {bool_imm(true)};
       if (py::as<py::Constant>(e)->value == py::ConstantKind::false_) return {bool_imm(false)};
       break;
-    case py::ExprKind::kAttribute: return attribute(*py::as<py::Attribute>(e));
-    case py::ExprKind::kSubscript: return load(*py::as<py::Subscript>(e));
-    case py::ExprKind::kCall: return call(*py::as<py::Call>(e));
-    case py::ExprKind::kUnary: return unary(*py::as<py::Unary>(e));
+    case py::ExprKind::kAttribute:
+      return attribute(*py::as<py::Attribute>(e));
+    case py::ExprKind::kSubscript:
+      return load(*py::as<py::Subscript>(e));
+    case py::ExprKind::kCall:
+      return call(*py::as<py::Call>(e));
+    case py::ExprKind::kUnary:
+      return unary(*py::as<py::Unary>(e));
     case py::ExprKind::kBinary: {
       const py::Binary* b = py::as<py::Binary>(e);
       if (b->op == py::Op::logical_and || b->op == py::Op::logical_or) return logical(*b);
       Operand x = operand(b->a), y = operand(b->b);
       return arithmetic(b->op, x, y, e->range);
     }
-    case py::ExprKind::kCompare: return compare(*py::as<py::Compare>(e));
+    case py::ExprKind::kCompare:
+      return compare(*py::as<py::Compare>(e));
     case py::ExprKind::kConditional:
       error(text_code::construct_not_supported, e->range, "a conditional expression is not read").help =
           "write `T.if_then_else(condition, a, b)`";
       return {};
-    default: break;
+    default:
+      break;
   }
   return fail(text_code::wrong_argument_type, e->range, fmt::format("expected a value, found {}", py::describe(e)));
 }
@@ -350,7 +427,8 @@ Range Reader::range_between(Expr begin, Expr end) {
     end = cast(t, end);
   }
   // `x:x + n` has extent n, as it was printed from.
-  if (const Binary* sum = as<Binary>(end); sum && sum->op == BinaryOp::add && same(sum->a, begin)) return {begin, sum->b};
+  if (const Binary* sum = as<Binary>(end); sum && sum->op == BinaryOp::add && same(sum->a, begin))
+    return {begin, sum->b};
   if (is_const(begin, 0)) return {begin, end};
   return {begin, end - begin};
 }
@@ -362,13 +440,17 @@ std::optional<ParsedLambda> Reader::lambda(const py::Lambda& e, int arity) {
   for (const py::Parameter& p : e.params) fixed += !p.starred;
   bool starred = fixed != static_cast<int>(e.params.size());
   if (arity < fixed || (!starred && arity != fixed)) {
-    error(text_code::wrong_argument_count, e.range, fmt::format("expected a map of {} indices, found one of {}", arity, fixed));
+    error(text_code::wrong_argument_count, e.range,
+          fmt::format("expected a map of {} indices, found one of {}", arity, fixed));
     return std::nullopt;
   }
   for (const py::Parameter& p : e.params) {
     std::vector<Expr> many;
-    for (int i = 0; p.starred && i < arity - fixed; ++i) many.push_back(out.params.emplace_back(make_var(fmt::format("{}{}", p.name, i))));
-    define_new(p.name, p.starred ? Meaning(many) : Meaning(Expr(out.params.emplace_back(make_var(std::string(p.name))))), p.range);
+    for (int i = 0; p.starred && i < arity - fixed; ++i)
+      many.push_back(out.params.emplace_back(make_var(fmt::format("{}{}", p.name, i))));
+    define_new(p.name,
+               p.starred ? Meaning(many) : Meaning(Expr(out.params.emplace_back(make_var(std::string(p.name))))),
+               p.range);
   }
   std::vector<const py::Expr*> items;
   items_of(e.body, items);
@@ -423,22 +505,27 @@ tl::expected<Expr, Diagnostics> read_expr(const py::Tree& tree, const py::Expr* 
   return read<Expr>(tree, variables, [&](text::Reader& reader) { return std::optional(reader.value(e)); });
 }
 
-tl::expected<ParsedLambda, Diagnostics> read_lambda(const py::Tree& tree, const py::Lambda& lambda, int arity, const std::vector<Var>& variables) {
+tl::expected<ParsedLambda, Diagnostics> read_lambda(const py::Tree& tree, const py::Lambda& lambda, int arity,
+                                                    const std::vector<Var>& variables) {
   return read<ParsedLambda>(tree, variables, [&](text::Reader& reader) { return reader.lambda(lambda, arity); });
 }
 
-tl::expected<Expr, Diagnostics> parse_expr(std::string_view text, const std::vector<Var>& variables, std::string file_name) {
+tl::expected<Expr, Diagnostics> parse_expr(std::string_view text, const std::vector<Var>& variables,
+                                           std::string file_name) {
   py::Tree tree = py::parse_expression(std::string(text), std::move(file_name));
   if (!tree.expression) return tl::unexpected(tree.errors);
   return read_expr(tree, tree.expression, variables);
 }
 
-tl::expected<ParsedLambda, Diagnostics> parse_lambda(std::string_view text, int arity, const std::vector<Var>& variables, std::string file_name) {
+tl::expected<ParsedLambda, Diagnostics> parse_lambda(std::string_view text, int arity,
+                                                     const std::vector<Var>& variables, std::string file_name) {
   py::Tree tree = py::parse_expression(std::string(text), std::move(file_name));
   if (!tree.expression) return tl::unexpected(tree.errors);
-  if (const py::Lambda* lambda = py::as<py::Lambda>(tree.expression)) return read_lambda(tree, *lambda, arity, variables);
+  if (const py::Lambda* lambda = py::as<py::Lambda>(tree.expression))
+    return read_lambda(tree, *lambda, arity, variables);
   ErrorList errors(tree.source);
-  errors.add(text_code::wrong_argument_type, tree.expression->range, fmt::format("expected a lambda, found {}", py::describe(tree.expression)));
+  errors.add(text_code::wrong_argument_type, tree.expression->range,
+             fmt::format("expected a lambda, found {}", py::describe(tree.expression)));
   return tl::unexpected(errors.sorted());
 }
 

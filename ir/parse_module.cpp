@@ -15,12 +15,18 @@ bool is_literal(const py::Expr* e) {
     case py::ExprKind::kFloating:
     case py::ExprKind::kString:
     case py::ExprKind::kConstant:
-    case py::ExprKind::kName: return true;
-    case py::ExprKind::kTuple: return std::ranges::all_of(py::as<py::Tuple>(e)->items, is_literal);
-    case py::ExprKind::kList: return std::ranges::all_of(py::as<py::List>(e)->items, is_literal);
-    case py::ExprKind::kUnary: return is_literal(py::as<py::Unary>(e)->operand);
-    case py::ExprKind::kBinary: return is_literal(py::as<py::Binary>(e)->a) && is_literal(py::as<py::Binary>(e)->b);
-    default: return false;
+    case py::ExprKind::kName:
+      return true;
+    case py::ExprKind::kTuple:
+      return std::ranges::all_of(py::as<py::Tuple>(e)->items, is_literal);
+    case py::ExprKind::kList:
+      return std::ranges::all_of(py::as<py::List>(e)->items, is_literal);
+    case py::ExprKind::kUnary:
+      return is_literal(py::as<py::Unary>(e)->operand);
+    case py::ExprKind::kBinary:
+      return is_literal(py::as<py::Binary>(e)->a) && is_literal(py::as<py::Binary>(e)->b);
+    default:
+      return false;
   }
 }
 
@@ -49,9 +55,12 @@ void Reader::imports(const py::Import& s) {
 
 void Reader::top_level(const py::Stmt* s, Program& program, bool in_class) {
   switch (s->kind) {
-    case py::StmtKind::kImport: return imports(*py::as<py::Import>(s));
-    case py::StmtKind::kFunctionDef: return function(*py::as<py::FunctionDef>(s), program);
-    case py::StmtKind::kPass: return;
+    case py::StmtKind::kImport:
+      return imports(*py::as<py::Import>(s));
+    case py::StmtKind::kFunctionDef:
+      return function(*py::as<py::FunctionDef>(s), program);
+    case py::StmtKind::kPass:
+      return;
     case py::StmtKind::kInvalid:
       for (std::string_view name : py::as<py::Invalid>(s)->names) define(name, Poison{}, s->range);
       return;
@@ -73,9 +82,11 @@ void Reader::top_level(const py::Stmt* s, Program& program, bool in_class) {
       if (const py::Call* call = py::as<py::Call>(e); call && in_class) return module_call(*call, program);
       break;
     }
-    default: break;
+    default:
+      break;
   }
-  error(text_code::construct_not_supported, s->range, "expected functions, constants and imports at this level, found another statement");
+  error(text_code::construct_not_supported, s->range,
+        "expected functions, constants and imports at this level, found another statement");
 }
 
 void Reader::module_call(const py::Call& call, Program& program) {
@@ -97,7 +108,8 @@ void Reader::module_call(const py::Call& call, Program& program) {
     warnings_.push_back(std::move(d));
     return;
   }
-  error(text_code::construct_not_supported, call.range, "expected functions and module attributes in a module, found a call");
+  error(text_code::construct_not_supported, call.range,
+        "expected functions and module attributes in a module, found a call");
 }
 
 void Reader::module_class(const py::ClassDef& s, Program& program) {
@@ -114,7 +126,9 @@ void Reader::module_class(const py::ClassDef& s, Program& program) {
         if (k.name == "s_tir") default_s_tir_ = bool_value(k.value, "s_tir").value_or(false);
     }
   }
-  if (!marked) error(text_code::construct_not_supported, s.name_range, fmt::format("expected class `{}` to be marked `@I.ir_module`", s.name));
+  if (!marked)
+    error(text_code::construct_not_supported, s.name_range,
+          fmt::format("expected class `{}` to be marked `@I.ir_module`", s.name));
   program.name = std::string(s.name);
   Scope scope(*this);
   for (const py::Stmt* inner : s.body) {
@@ -124,7 +138,8 @@ void Reader::module_class(const py::ClassDef& s, Program& program) {
   default_s_tir_ = outer;
 }
 
-// --- functions -----------------------------------------------------------------------------------------------------------
+// --- functions
+// -----------------------------------------------------------------------------------------------------------
 
 std::optional<bool> Reader::marked_function(const py::FunctionDef& s, Function& f) {
   for (const py::Expr* d : s.decorators) {
@@ -137,15 +152,19 @@ std::optional<bool> Reader::marked_function(const py::FunctionDef& s, Function& 
     for (const py::Keyword& k : call->keywords) {
       std::optional<bool> on = bool_value(k.value, "an argument of `T.prim_func`");
       if (!on) continue;
-      if (k.name == "private") f.is_private = *on;
-      else if (k.name == "s_tir") s_tir = *on;
-      else if (k.name == "persistent") { if (*on) f.attrs["persistent"] = Attr(true); }
-      else if (k.name != "check_well_formed")
+      if (k.name == "private")
+        f.is_private = *on;
+      else if (k.name == "s_tir")
+        s_tir = *on;
+      else if (k.name == "persistent") {
+        if (*on) f.attrs["persistent"] = Attr(true);
+      } else if (k.name != "check_well_formed")
         error(text_code::wrong_argument_count, k.name_range, fmt::format("`T.prim_func` has no argument `{}`", k.name));
     }
     return s_tir;
   }
-  Diagnostic& d = error(text_code::construct_not_supported, s.name_range, fmt::format("expected function `{}` to be marked `@T.prim_func`", s.name));
+  Diagnostic& d = error(text_code::construct_not_supported, s.name_range,
+                        fmt::format("expected function `{}` to be marked `@T.prim_func`", s.name));
   if (!s.decorators.empty()) d.notes.push_back(note("this decorator is not read", s.decorators[0]->range));
   return std::nullopt;
 }
@@ -160,8 +179,12 @@ void Reader::scan(py::Stmts stmts, Facts& facts) {
         scan(w->body, facts);
         break;
       }
-      case py::StmtKind::kFor: scan(py::as<py::For>(s)->body, facts); break;
-      case py::StmtKind::kWhile: scan(py::as<py::While>(s)->body, facts); break;
+      case py::StmtKind::kFor:
+        scan(py::as<py::For>(s)->body, facts);
+        break;
+      case py::StmtKind::kWhile:
+        scan(py::as<py::While>(s)->body, facts);
+        break;
       case py::StmtKind::kIf:
         scan(py::as<py::If>(s)->body, facts);
         scan(py::as<py::If>(s)->orelse, facts);
@@ -172,9 +195,11 @@ void Reader::scan(py::Stmts stmts, Facts& facts) {
           if (const py::Name* n = py::as<py::Name>(t)) facts.reassigned.insert(n->id);
         break;
       case py::StmtKind::kAugmentedAssign:
-        if (const py::Name* n = py::as<py::Name>(py::as<py::AugmentedAssign>(s)->target)) facts.reassigned.insert(n->id);
+        if (const py::Name* n = py::as<py::Name>(py::as<py::AugmentedAssign>(s)->target))
+          facts.reassigned.insert(n->id);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -190,7 +215,9 @@ const py::With* Reader::root_statement(py::Stmts body) {
       const py::Call* call = py::as<py::Call>(a->value);
       const py::Tuple* tuple = py::as<py::Tuple>(a->value);
       if (name == "match_buffer" || name == "var" || (call && call->args.empty() && DType::parse(name))) continue;
-      if (tuple && std::ranges::all_of(tuple->items, [&](const py::Expr* x) { return DType::parse(callee(x)).has_value(); })) continue;
+      if (tuple &&
+          std::ranges::all_of(tuple->items, [&](const py::Expr* x) { return DType::parse(callee(x)).has_value(); }))
+        continue;
     } else if (s->kind == py::StmtKind::kPass || s->kind == py::StmtKind::kImport) {
       continue;
     }
@@ -208,7 +235,8 @@ const py::With* Reader::root_statement(py::Stmts body) {
 void Reader::scalar_parameter(const py::Parameter& p, Function& f) {
   Param& out = f.params.emplace_back();
   if (!p.annotation) {
-    error(text_code::wrong_argument_type, p.range, fmt::format("expected a type for parameter `{}`, as in `{}: T.handle`", p.name, p.name));
+    error(text_code::wrong_argument_type, p.range,
+          fmt::format("expected a type for parameter `{}`, as in `{}: T.handle`", p.name, p.name));
     return define(p.name, Poison{}, p.range);
   }
   const py::Call* call = py::as<py::Call>(p.annotation);
@@ -218,8 +246,11 @@ void Reader::scalar_parameter(const py::Parameter& p, Function& f) {
   if (name == "Buffer") return define_new(p.name, Poison{}, p.range);  // buffer_parameter fills it in
   std::optional<DType> d = name == "Ptr" ? std::optional(kHandle) : DType::parse(name);
   if (!d || d->is_void()) {
-    Diagnostic& e = error(text_code::unknown_construct, p.annotation->range, fmt::format("expected a type such as `T.Buffer(…)`, `T.handle` or `T.int32` for parameter `{}`", p.name));
-    if (std::string best = did_you_mean(name, {"Buffer", "handle", "int32", "int64", "float32", "float16", "bool"}); !name.empty() && !best.empty())
+    Diagnostic& e =
+        error(text_code::unknown_construct, p.annotation->range,
+              fmt::format("expected a type such as `T.Buffer(…)`, `T.handle` or `T.int32` for parameter `{}`", p.name));
+    if (std::string best = did_you_mean(name, {"Buffer", "handle", "int32", "int64", "float32", "float16", "bool"});
+        !name.empty() && !best.empty())
       e.help = fmt::format("did you mean `T.{}`?", best);
     return define(p.name, Poison{}, p.range);
   }
@@ -236,7 +267,9 @@ void Reader::buffer_parameter(const py::Parameter& p, Param& out) {
   if (t_name(call ? call->function : subscript ? subscript->value : p.annotation) != "Buffer") return;
   std::optional<Args> args;
   if (call) {
-    args = arguments(*call, "T.Buffer", "shape dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? axis_separators?");
+    args = arguments(*call, "T.Buffer",
+                     "shape dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? "
+                     "axis_separators?");
   } else if (subscript) {  // T.Buffer[(16, 16), "float32"]
     const py::Tuple* t = py::as<py::Tuple>(subscript->index);
     const py::Expr* last = t && t->items.size() == 2 ? constant(t->items[1]) : nullptr;
@@ -245,7 +278,8 @@ void Reader::buffer_parameter(const py::Parameter& p, Param& out) {
     args->slot[0] = typed_form ? t->items[0] : subscript->index;
     if (typed_form) args->slot[1] = t->items[1];
   } else {
-    error(text_code::wrong_argument_count, p.annotation->range, "expected an argument `shape` of `T.Buffer`, found none");
+    error(text_code::wrong_argument_count, p.annotation->range,
+          "expected an argument `shape` of `T.Buffer`, found none");
   }
   std::optional<BufferSpec> spec = args ? buffer_spec(*args, 0) : std::nullopt;
   if (!spec) return;
@@ -258,7 +292,8 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
   std::optional<bool> s_tir = marked_function(s, *f);
   if (!s_tir) return;
   f->name = std::string(s.name);
-  if (program.find(f->name)) error(text_code::duplicate_name, s.name_range, fmt::format("function `{}` is defined twice", f->name));
+  if (program.find(f->name))
+    error(text_code::duplicate_name, s.name_range, fmt::format("function `{}` is defined twice", f->name));
   facts_ = {};
   scan(s.body, facts_);
   f->schedulable = *s_tir || facts_.blocks;

@@ -20,7 +20,8 @@
 
 namespace tilewright::text {
 
-/// A value with the mark of Python's untyped numbers: literals take the type of what they meet. Null `e`: an error was reported.
+/// A value with the mark of Python's untyped numbers: literals take the type of what they meet. Null `e`: an error was
+/// reported.
 struct Operand {
   Expr e;
   bool literal = false;
@@ -37,7 +38,8 @@ struct Cell {
   Buffer buffer;
 };
 using Meaning = std::variant<Poison, Expr, Buffer, const py::Expr*, EnvThread, std::vector<Expr>, Cell>;
-/// What a name stands for: a value, a buffer, a constant (its syntax), a thread axis that is not launched yet, several values.
+/// What a name stands for: a value, a buffer, a constant (its syntax), a thread axis that is not launched yet, several
+/// values.
 struct Binding {
   Meaning meaning;
   TextRange where;
@@ -102,7 +104,7 @@ class Reader {
     return {};
   }
   const Binding* find(std::string_view name);
-  const Binding* resolve(const py::Name&);  ///< reports undefined-name
+  const Binding* resolve(const py::Name&);                           ///< reports undefined-name
   void define_new(std::string_view name, Meaning, TextRange where);  ///< reports duplicate-name within one scope
   void poison(const py::Expr* target);
   struct Scope {
@@ -131,7 +133,8 @@ class Reader {
   std::optional<DType> dtype_named(std::string_view name, TextRange where);
   std::optional<Attr> attr_value(const py::Expr*);
   std::optional<AttrDict> attr_dict(const py::Expr*);
-  bool items_of(const py::Expr*, std::vector<const py::Expr*>& out);  ///< items of a tuple or list, or the expression itself
+  bool items_of(const py::Expr*,
+                std::vector<const py::Expr*>& out);  ///< items of a tuple or list, or the expression itself
 
   // --- expressions (parse_expr.cpp, parse_call.cpp)
   Expr concrete(const Operand&, const py::Expr*);
@@ -186,7 +189,8 @@ class Reader {
   void top_level(const py::Stmt*, Program&, bool in_class);
   void module_class(const py::ClassDef&, Program&);
   void module_call(const py::Call&, Program&);
-  std::optional<bool> marked_function(const py::FunctionDef&, Function&);  ///< the s_tir mark; none: not a function of the language
+  std::optional<bool> marked_function(const py::FunctionDef&,
+                                      Function&);  ///< the s_tir mark; none: not a function of the language
   void function(const py::FunctionDef&, Program&);
   void scalar_parameter(const py::Parameter&, Function&);
   void buffer_parameter(const py::Parameter&, Param&);
@@ -254,12 +258,12 @@ class Reader {
   ErrorList& errors_;
   SourceMap spans_;
   Diagnostics warnings_;
-  std::deque<py::Tree> subtrees_;         ///< of string extents: names point into their texts
-  std::optional<TextRange> place_;        ///< where errors of a string extent are shown
+  std::deque<py::Tree> subtrees_;   ///< of string extents: names point into their texts
+  std::optional<TextRange> place_;  ///< where errors of a string extent are shown
   std::unordered_map<std::string_view, Binding> names_;
   std::vector<std::pair<std::string_view, std::optional<Binding>>> undo_;
   int level_ = 0;
-  std::string path_;                      ///< storage of t_name
+  std::string path_;  ///< storage of t_name
   std::unordered_set<std::string_view> language_aliases_{"T"}, module_aliases_{"I"};
   bool default_s_tir_ = false;
   // the function being read
@@ -267,7 +271,7 @@ class Reader {
   const py::With* root_statement_ = nullptr;  ///< `with T.sblock("root"):` when it is the function's root
   BlockFrame* block_ = nullptr;
   Facts facts_;
-  bool classic_allocs_ = false;           ///< T.alloc_buffer allocates in the block (older meaning)
+  bool classic_allocs_ = false;  ///< T.alloc_buffer allocates in the block (older meaning)
   std::unordered_map<const VarNode*, Range> loops_;
 };
 

@@ -44,7 +44,8 @@ class Collect {
         loops_.erase(loop->var.get());
         return;
       }
-      case StmtKind::kBlock: return nested(*as<Block>(s));
+      case StmtKind::kBlock:
+        return nested(*as<Block>(s));
       case StmtKind::kStore: {
         const Store* store = as<Store>(s);
         const Store* outer = std::exchange(current_, store);
@@ -53,13 +54,19 @@ class Collect {
         current_ = outer;
         return touch(out.writes, store->buffer, store->indices);
       }
-      case StmtKind::kBind: bound_.insert(as<Bind>(s)->var.get()); break;
-      case StmtKind::kAllocate: local_.insert(as<Allocate>(s)->buffer.get()); break;
-      case StmtKind::kDeclBuffer: out.opaque = true; break;
-      default: break;
+      case StmtKind::kBind:
+        bound_.insert(as<Bind>(s)->var.get());
+        break;
+      case StmtKind::kAllocate:
+        local_.insert(as<Allocate>(s)->buffer.get());
+        break;
+      case StmtKind::kDeclBuffer:
+        out.opaque = true;
+        break;
+      default:
+        break;
     }
-    for_each_child(
-        *s, [&](const Expr& e) { expr(e); }, [&](const Stmt& c) { stmt(c); });
+    for_each_child(*s, [&](const Expr& e) { expr(e); }, [&](const Stmt& c) { stmt(c); });
   }
 
   void nested(const Block& b) {
@@ -79,7 +86,8 @@ class Collect {
     if (const Load* load = as<Load>(e)) {
       for (const Expr& i : load->indices) expr(i);
       // The update's read of the element that it writes does not count in a block with an init.
-      if (has_init_ && current_ && load->buffer.same_as(current_->buffer) && equal(load->indices, current_->indices)) return;
+      if (has_init_ && current_ && load->buffer.same_as(current_->buffer) && equal(load->indices, current_->indices))
+        return;
       return touch(out.reads, load->buffer, load->indices);
     }
     if (const Call* call = as<Call>(e)) {
@@ -109,7 +117,8 @@ class Collect {
   void touch(std::vector<BufferRegion>& list, const BufferRegion& region) {
     const Buffer& b = region.buffer;
     if (local_.contains(b.get())) return;
-    if (auto it = matches_.find(b.get()); it != matches_.end()) return touch(list, it->second->source);  // the whole alias
+    if (auto it = matches_.find(b.get()); it != matches_.end())
+      return touch(list, it->second->source);  // the whole alias
     BufferRegion box{b, {}};
     for (size_t d = 0; d < region.region.size(); ++d) box.region.push_back(relax(region.region[d], b->shape[d]));
     for (BufferRegion& old : list)
@@ -119,7 +128,7 @@ class Collect {
 
   void merge(BufferRegion& old, const BufferRegion& box) {
     for (size_t d = 0; d < box.region.size(); ++d) {
-      Range &x = old.region[d];
+      Range& x = old.region[d];
       const Range& y = box.region[d];
       if (x.min->hash == y.min->hash && x.extent->hash == y.extent->hash) continue;
       std::optional<Interval> a = interval(x.min), b = interval(y.min);
@@ -175,9 +184,14 @@ class Collect {
     if (!x || !y) return std::nullopt;
     bool constant = !y->base && y->low == y->high;
     switch (b->op) {
-      case BinaryOp::add: return Interval{x->base && y->base ? x->base + y->base : x->base ? x->base : y->base, x->low + y->low, x->high + y->high};
+      case BinaryOp::add:
+        return Interval{x->base && y->base ? x->base + y->base
+                        : x->base          ? x->base
+                                           : y->base,
+                        x->low + y->low, x->high + y->high};
       case BinaryOp::sub:
-        if (y->base) return x->base || x->low != x->high || y->low != y->high ? std::nullopt : std::optional(Interval{e, 0, 0});
+        if (y->base)
+          return x->base || x->low != x->high || y->low != y->high ? std::nullopt : std::optional(Interval{e, 0, 0});
         return Interval{x->base, x->low - y->high, x->high - y->low};
       case BinaryOp::mul: {
         if (!constant && !x->base && x->low == x->high) std::swap(x, y), constant = true;
@@ -195,7 +209,8 @@ class Collect {
         if (!x->base && x->low >= 0 && x->high < y->low) return x;
         if (x->base && x->low == 0 && x->high == 0) return Interval{floor_mod(x->base, y->low), 0, 0};
         return Interval{nullptr, 0, y->low - 1};
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
 

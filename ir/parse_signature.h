@@ -5,8 +5,8 @@
 
 namespace tilewright::text {
 
-/// What the body touches as a function of the block's iters. Inner loops with constant bounds give boxes of constant size;
-/// what cannot be bounded is the whole dimension.
+/// What the body touches as a function of the block's iters. Inner loops with constant bounds give boxes of constant
+/// size; what cannot be bounded is the whole dimension.
 Signature body_signature(const Block&);
 
 }  // namespace tilewright::text

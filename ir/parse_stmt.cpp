@@ -1,4 +1,5 @@
-// Statements of program text outside block signatures: stores, loops, conditions, bindings, launches (schedule-language.md §1.3, §1.4).
+// Statements of program text outside block signatures: stores, loops, conditions, bindings, launches
+// (schedule-language.md §1.3, §1.4).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +13,9 @@ namespace {
 // Every binding encloses the rest of its sequence; passes recurse over them.
 constexpr size_t kOpeningLimit = 4000;
 
-constexpr std::string_view kBufferSignature = "shape dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? axis_separators? byte_offset?";
+constexpr std::string_view kBufferSignature =
+    "shape dtype? data? strides? elem_offset? scope? align? offset_factor? annotations? buffer_type? axis_separators? "
+    "byte_offset?";
 
 }  // namespace
 
@@ -31,7 +34,8 @@ Stmt Reader::sequence(py::Stmts stmts) {
     if (errors_.full()) break;
     statement(s, body);
     if (body.openings() > kOpeningLimit) {
-      error(text_code::nesting_too_deep, s->range, fmt::format("expected at most {} bindings in one sequence, found more", kOpeningLimit));
+      error(text_code::nesting_too_deep, s->range,
+            fmt::format("expected at most {} bindings in one sequence, found more", kOpeningLimit));
       break;
     }
   }
@@ -44,7 +48,8 @@ void Reader::statement(const py::Stmt* s, Body& body) {
       const py::Expr* e = py::as<py::ExprStmt>(s)->value;
       if (const py::Call* call = py::as<py::Call>(e)) return call_statement(*call, s->range, body);
       if (e->kind == py::ExprKind::kString || e->kind == py::ExprKind::kConstant) return;  // doc string, `...`
-      error(text_code::construct_not_supported, e->range, fmt::format("expected a statement, found {}", py::describe(e)));
+      error(text_code::construct_not_supported, e->range,
+            fmt::format("expected a statement, found {}", py::describe(e)));
       return;
     }
     case py::StmtKind::kAssign: {
@@ -53,14 +58,18 @@ void Reader::statement(const py::Stmt* s, Body& body) {
       for (const py::Expr* target : a->targets) poison(target);
       return;
     }
-    case py::StmtKind::kAugmentedAssign: return augmented(*py::as<py::AugmentedAssign>(s), body);
+    case py::StmtKind::kAugmentedAssign:
+      return augmented(*py::as<py::AugmentedAssign>(s), body);
     case py::StmtKind::kAnnotatedAssign: {
       annotated(*py::as<py::AnnotatedAssign>(s), body);
       return poison(py::as<py::AnnotatedAssign>(s)->target);
     }
-    case py::StmtKind::kFor: return for_loop(*py::as<py::For>(s), body);
-    case py::StmtKind::kIf: return if_statement(*py::as<py::If>(s), body);
-    case py::StmtKind::kWith: return with(*py::as<py::With>(s), body);
+    case py::StmtKind::kFor:
+      return for_loop(*py::as<py::For>(s), body);
+    case py::StmtKind::kIf:
+      return if_statement(*py::as<py::If>(s), body);
+    case py::StmtKind::kWith:
+      return with(*py::as<py::With>(s), body);
     case py::StmtKind::kWhile: {
       const py::While* w = py::as<py::While>(s);
       Expr condition = boolean(w->condition);
@@ -81,10 +90,14 @@ void Reader::statement(const py::Stmt* s, Body& body) {
       if (condition && message) add(body, make_stmt<Assert>(condition, *message), s->range);
       return;
     }
-    case py::StmtKind::kBreak: return add(body, make_stmt<Break>(), s->range);
-    case py::StmtKind::kContinue: return add(body, make_stmt<Continue>(), s->range);
-    case py::StmtKind::kPass: return;
-    case py::StmtKind::kImport: return imports(*py::as<py::Import>(s));
+    case py::StmtKind::kBreak:
+      return add(body, make_stmt<Break>(), s->range);
+    case py::StmtKind::kContinue:
+      return add(body, make_stmt<Continue>(), s->range);
+    case py::StmtKind::kPass:
+      return;
+    case py::StmtKind::kImport:
+      return imports(*py::as<py::Import>(s));
     case py::StmtKind::kInvalid:
       for (std::string_view name : py::as<py::Invalid>(s)->names)
         if (!find(name)) define(name, Poison{}, s->range);
@@ -100,7 +113,8 @@ void Reader::call_statement(const py::Call& call, TextRange where, Body& body) {
   std::string name(t_name(call.function));
   OnOpen open = [&](Body::Open f) { body.open(std::move(f)); };
   if (name.empty()) {
-    if (const py::Attribute* method = py::as<py::Attribute>(call.function)) return method_statement(call, *method, where, body);
+    if (const py::Attribute* method = py::as<py::Attribute>(call.function))
+      return method_statement(call, *method, where, body);
   } else if (name == "func_attr") {
     std::optional<Args> args = arguments(call, "T.func_attr", "attrs");
     std::optional<AttrDict> dict = args ? attr_dict((*args)[0]) : std::nullopt;
@@ -136,7 +150,8 @@ void Reader::call_statement(const py::Call& call, TextRange where, Body& body) {
   } else if (name == "thread_return") {
     return add(body, make_stmt<Return>(Expr()), where);
   } else if (name.starts_with("axis.") || name == "match_buffer" || name.ends_with("alloc_buffer")) {
-    error(text_code::wrong_argument_type, call.range, fmt::format("expected a name for the result of `T.{}`", name)).help = fmt::format("write `name = T.{}(…)`", name);
+    error(text_code::wrong_argument_type, call.range, fmt::format("expected a name for the result of `T.{}`", name))
+        .help = fmt::format("write `name = T.{}(…)`", name);
     return;
   }
   Operand v = this->call(call);
@@ -151,16 +166,19 @@ void Reader::method_statement(const py::Call& call, const py::Attribute& method,
     if (!args || !indices(b, (*args)[0], call.range, index)) return;
     Operand v = operand((*args)[1]);
     if (!v) return;
-    if (v.e->dtype.lanes > 1 && !index.empty()) index.back() = ramp(index.back(), int_imm(1, index.back()->dtype), v.e->dtype.lanes);
+    if (v.e->dtype.lanes > 1 && !index.empty())
+      index.back() = ramp(index.back(), int_imm(1, index.back()->dtype), v.e->dtype.lanes);
     return store(b, std::move(index), v, (*args)[1], where, body);
   }
   Operand v = method_call(call, method);
   if (v) add(body, make_stmt<Evaluate>(concrete(v, &call)), where);
 }
 
-// --- assignment ----------------------------------------------------------------------------------------------------------
+// --- assignment
+// ----------------------------------------------------------------------------------------------------------
 
-void Reader::store(const Buffer& b, std::vector<Expr> index, const Operand& v, const py::Expr* from, TextRange where, Body& body) {
+void Reader::store(const Buffer& b, std::vector<Expr> index, const Operand& v, const py::Expr* from, TextRange where,
+                   Body& body) {
   int lanes = index.empty() ? 1 : index.back()->dtype.lanes;
   DType want = b->dtype.with_lanes(b->dtype.lanes * lanes);
   Expr e = typed(v, want, from->range);
@@ -168,11 +186,14 @@ void Reader::store(const Buffer& b, std::vector<Expr> index, const Operand& v, c
   if (e->dtype.lanes == 1 && want.lanes > 1) e = broadcast(e, want.lanes);
   DType have = e->dtype;
   // As TVM: a value is converted to the buffer's type, except where a float would silently lose its fraction.
-  bool converts = have.lanes == want.lanes && !have.is_handle() && !want.is_handle() && !have.is_void() && (want.is_float() || !have.is_float()) &&
-                  (!want.is_bool() || have.is_bool());
+  bool converts = have.lanes == want.lanes && !have.is_handle() && !want.is_handle() && !have.is_void() &&
+                  (want.is_float() || !have.is_float()) && (!want.is_bool() || have.is_bool());
   if (have != want && !converts) {
-    Diagnostic& d = error(text_code::dtype_mismatch, from->range, fmt::format("expected a value of type {} for `{}`, found {}", want.str(), b->name, have.str()));
-    if (have.lanes == want.lanes && !want.is_bool() && have.is_float()) d.help = fmt::format("write `T.Cast(\"{}\", …)`", want.str());
+    Diagnostic& d =
+        error(text_code::dtype_mismatch, from->range,
+              fmt::format("expected a value of type {} for `{}`, found {}", want.str(), b->name, have.str()));
+    if (have.lanes == want.lanes && !want.is_bool() && have.is_float())
+      d.help = fmt::format("write `T.Cast(\"{}\", …)`", want.str());
     return;
   }
   add(body, make_stmt<Store>(b, std::move(index), cast(want, e)), where);
@@ -189,11 +210,13 @@ void Reader::augmented(const py::AugmentedAssign& s, Body& body) {
       if (v) store(buffer, {int_imm(0)}, v, s.value, s.range, body);
       return;
     }
-    error(text_code::wrong_argument_type, s.target->range, fmt::format("expected an element of a buffer, found `{}`, which cannot be assigned again", n->id));
+    error(text_code::wrong_argument_type, s.target->range,
+          fmt::format("expected an element of a buffer, found `{}`, which cannot be assigned again", n->id));
     return;
   }
   if (!target) {
-    error(text_code::wrong_argument_type, s.target->range, fmt::format("expected an element of a buffer, found {}", py::describe(s.target)));
+    error(text_code::wrong_argument_type, s.target->range,
+          fmt::format("expected an element of a buffer, found {}", py::describe(s.target)));
     return;
   }
   Buffer b = buffer(target->value);
@@ -233,7 +256,8 @@ void Reader::assign(const py::Assign& s, Body& body) {
       return;
     }
     if (Buffer alias = buffer(s.value, false)) return define_new(n->id, alias, n->range);
-    if (py::as<py::String>(s.value) || py::as<py::Tuple>(s.value) || py::as<py::List>(s.value)) return define_new(n->id, s.value, n->range);
+    if (py::as<py::String>(s.value) || py::as<py::Tuple>(s.value) || py::as<py::List>(s.value))
+      return define_new(n->id, s.value, n->range);
     Expr v = value(s.value);
     if (v) bind_value(*n, v, s.range, body);
     return;
@@ -241,7 +265,8 @@ void Reader::assign(const py::Assign& s, Body& body) {
   std::vector<const py::Expr*> targets, values;
   items_of(target, targets);
   if (!items_of(s.value, values) || targets.size() != values.size()) {
-    error(text_code::wrong_argument_type, s.range, fmt::format("expected {} values to assign, found {}", targets.size(), py::describe(s.value)));
+    error(text_code::wrong_argument_type, s.range,
+          fmt::format("expected {} values to assign, found {}", targets.size(), py::describe(s.value)));
     return;
   }
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -250,7 +275,8 @@ void Reader::assign(const py::Assign& s, Body& body) {
   }
 }
 
-bool Reader::assign_call(const py::Call& call, std::string_view callee, const py::Name& target, TextRange where, Body& body) {
+bool Reader::assign_call(const py::Call& call, std::string_view callee, const py::Name& target, TextRange where,
+                         Body& body) {
   OnOpen open = [&](Body::Open f) { body.open(std::move(f)); };
   if (callee.empty()) {
     const py::Name* f = py::as<py::Name>(call.function);
@@ -260,7 +286,8 @@ bool Reader::assign_call(const py::Call& call, std::string_view callee, const py
     match_buffer(call, target);
   } else if (callee == "sblock_alloc_buffer" || (callee == "alloc_buffer" && classic_allocs_)) {
     block_alloc(call, callee, target);
-  } else if (callee == "alloc_buffer" || callee == "decl_buffer" || callee == "buffer_decl" || callee == "Buffer" || callee == "allocate") {
+  } else if (callee == "alloc_buffer" || callee == "decl_buffer" || callee == "buffer_decl" || callee == "Buffer" ||
+             callee == "allocate") {
     flat_buffer(call, callee, target, open);
   } else if (callee == "env_thread") {
     std::optional<Args> args = arguments(call, "T.env_thread", "thread_tag dtype?");
@@ -318,7 +345,8 @@ void Reader::bind_value(const py::Name& n, Expr v, TextRange where, Body& body) 
 void Reader::annotated(const py::AnnotatedAssign& s, Body& body) {
   const py::Name* n = py::as<py::Name>(s.target);
   if (!n || !s.value) {
-    error(text_code::construct_not_supported, s.range, n ? "a declaration without a value is not read" : "only names are declared with a type");
+    error(text_code::construct_not_supported, s.range,
+          n ? "a declaration without a value is not read" : "only names are declared with a type");
     return;
   }
   // T.let[T.int32] and T.let are bindings; T.int32 may be a variable that is assigned again.
@@ -334,13 +362,16 @@ void Reader::annotated(const py::AnnotatedAssign& s, Body& body) {
   Expr e = !v ? Expr() : d ? typed(v, *d, s.value->range) : concrete(v, s.value);
   if (!e) return;
   if (d && e->dtype != *d) {
-    if (e->dtype.lanes != d->lanes || e->dtype.is_handle() || d->is_handle() || (e->dtype.is_float() && !d->is_float())) {
-      error(text_code::dtype_mismatch, s.value->range, fmt::format("expected a value of type {} for `{}`, found {}", d->str(), n->id, e->dtype.str()));
+    if (e->dtype.lanes != d->lanes || e->dtype.is_handle() || d->is_handle() ||
+        (e->dtype.is_float() && !d->is_float())) {
+      error(text_code::dtype_mismatch, s.value->range,
+            fmt::format("expected a value of type {} for `{}`, found {}", d->str(), n->id, e->dtype.str()));
       return;
     }
     e = cast(*d, e);
   }
-  if (is_let || !d || d->is_handle() || (function_->schedulable && !facts_.reassigned.contains(n->id))) return bind_value(*n, e, s.range, body);
+  if (is_let || !d || d->is_handle() || (function_->schedulable && !facts_.reassigned.contains(n->id)))
+    return bind_value(*n, e, s.range, body);
   BufferSpec spec;
   spec.dtype = *d;
   spec.shape = {int_imm(1)};
@@ -356,7 +387,8 @@ void Reader::annotated(const py::AnnotatedAssign& s, Body& body) {
 
 void Reader::flat_buffer(const py::Call& call, std::string_view name, const py::Name& target, const OnOpen& open) {
   bool allocate = name == "allocate";  // T.allocate(extents, dtype, scope, condition, annotations)
-  std::optional<Args> args = arguments(call, fmt::format("T.{}", name), allocate ? "extents dtype scope? condition? annotations?" : kBufferSignature);
+  std::optional<Args> args = arguments(call, fmt::format("T.{}", name),
+                                       allocate ? "extents dtype scope? condition? annotations?" : kBufferSignature);
   if (!args) return;
   if (allocate) {
     Args moved;
@@ -376,7 +408,9 @@ void Reader::flat_buffer(const py::Call& call, std::string_view name, const py::
     std::optional<int64_t> offset = int_value(bytes, "byte_offset");
     if (!offset) return;
     if (*offset % spec->dtype.element_bytes() != 0) {
-      error(text_code::wrong_argument_type, bytes->range, fmt::format("expected a byte offset that is a multiple of {}, found {}", spec->dtype.element_bytes(), *offset));
+      error(text_code::wrong_argument_type, bytes->range,
+            fmt::format("expected a byte offset that is a multiple of {}, found {}", spec->dtype.element_bytes(),
+                        *offset));
       return;
     }
     spec->elem_offset = int_imm(*offset / spec->dtype.element_bytes());
@@ -386,23 +420,27 @@ void Reader::flat_buffer(const py::Call& call, std::string_view name, const py::
   define_new(target.id, b, target.range);
   TextRange where = call.range;
   open([this, b, view, annotations = spec->annotations, where](Stmt rest) {
-    Stmt s = view ? Stmt(make_stmt<DeclBuffer>(b, std::move(rest))) : Stmt(make_stmt<Allocate>(b, annotations, std::move(rest)));
+    Stmt s = view ? Stmt(make_stmt<DeclBuffer>(b, std::move(rest)))
+                  : Stmt(make_stmt<Allocate>(b, annotations, std::move(rest)));
     spans_.add(s.get(), where);
     return s;
   });
 }
 
-// --- loops and launches --------------------------------------------------------------------------------------------------
+// --- loops and launches
+// --------------------------------------------------------------------------------------------------
 
 std::optional<std::string> Reader::thread_axis(const py::Expr* e) {
   std::optional<std::string> axis_name = text_value(e, "the thread axis");
   if (!axis_name) return std::nullopt;
-  static const std::vector<std::string> known{"blockIdx.x",   "blockIdx.y",   "blockIdx.z",      "threadIdx.x",     "threadIdx.y",     "threadIdx.z", "vthread", "vthread.x",
-                                              "vthread.y",    "vthread.z",    "clusterIdx.x",    "clusterIdx.y",    "clusterIdx.z",    "clusterCtaIdx.x",
-                                              "clusterCtaIdx.y", "clusterCtaIdx.z"};
+  static const std::vector<std::string> known{"blockIdx.x",   "blockIdx.y",      "blockIdx.z",      "threadIdx.x",
+                                              "threadIdx.y",  "threadIdx.z",     "vthread",         "vthread.x",
+                                              "vthread.y",    "vthread.z",       "clusterIdx.x",    "clusterIdx.y",
+                                              "clusterIdx.z", "clusterCtaIdx.x", "clusterCtaIdx.y", "clusterCtaIdx.z"};
   if (std::ranges::find(known, *axis_name) != known.end()) return axis_name;
   Diagnostic& d = error(text_code::unknown_construct, e->range, fmt::format("\"{}\" is not a thread axis", *axis_name));
-  if (std::string best = did_you_mean(*axis_name, known); !best.empty()) d.help = fmt::format("did you mean \"{}\"?", best);
+  if (std::string best = did_you_mean(*axis_name, known); !best.empty())
+    d.help = fmt::format("did you mean \"{}\"?", best);
   return std::nullopt;
 }
 
@@ -411,7 +449,8 @@ bool Reader::loop_bounds(const py::Expr* first, const py::Expr* second, const py
   Operand b = operand(second ? second : first);
   if (!a || !b || !unify(a, b, first->range)) return false;
   if ((!a.e->dtype.is_int() && !a.e->dtype.is_uint()) || a.e->dtype.is_vector()) {
-    error(text_code::dtype_mismatch, first->range, fmt::format("expected integer loop bounds, found {}", a.e->dtype.str()));
+    error(text_code::dtype_mismatch, first->range,
+          fmt::format("expected integer loop bounds, found {}", a.e->dtype.str()));
     return false;
   }
   Range range = range_between(a.e, b.e);
@@ -422,7 +461,8 @@ bool Reader::loop_bounds(const py::Expr* first, const py::Expr* second, const py
   out.step = s ? typed(s, out.min->dtype, step->range) : Expr();
   if (!out.step) return false;
   if (std::optional<int64_t> n = const_int(out.step); n && *n < 1) {
-    error(text_code::loop_step_not_positive, step->range, fmt::format("expected a loop step of at least 1, found {}", *n));
+    error(text_code::loop_step_not_positive, step->range,
+          fmt::format("expected a loop step of at least 1, found {}", *n));
     return false;
   }
   if (is_const(out.step, 1)) out.step = nullptr;
@@ -466,25 +506,36 @@ bool Reader::loop_headers(const py::Expr* iterable, std::vector<LoopHeader>& out
   }
   if (name == "grid") return grid(*call, out);
   LoopHeader h;
-  if (name == "serial" || name == "range") h.kind = ForKind::serial;
-  else if (name == "parallel") h.kind = ForKind::parallel;
-  else if (name == "vectorized") h.kind = ForKind::vectorized;
-  else if (name == "unroll") h.kind = ForKind::unrolled;
-  else if (name == "thread_binding") h.kind = ForKind::thread_binding;
-  else if (!name.empty()) return unknown_name(call->function->range, name), false;
+  if (name == "serial" || name == "range")
+    h.kind = ForKind::serial;
+  else if (name == "parallel")
+    h.kind = ForKind::parallel;
+  else if (name == "vectorized")
+    h.kind = ForKind::vectorized;
+  else if (name == "unroll")
+    h.kind = ForKind::unrolled;
+  else if (name == "thread_binding")
+    h.kind = ForKind::thread_binding;
+  else if (!name.empty())
+    return unknown_name(call->function->range, name), false;
   else {
-    error(text_code::wrong_argument_type, iterable->range, fmt::format("expected a loop such as `range(n)` or `T.grid(n, m)`, found {}", py::describe(iterable)));
+    error(text_code::wrong_argument_type, iterable->range,
+          fmt::format("expected a loop such as `range(n)` or `T.grid(n, m)`, found {}", py::describe(iterable)));
     return false;
   }
   bool thread = h.kind == ForKind::thread_binding;
-  std::optional<Args> args = arguments(*call, fmt::format("T.{}", name), thread ? "start stop? thread? annotations?" : "start stop? annotations? step? unroll?");
+  std::optional<Args> args =
+      arguments(*call, fmt::format("T.{}", name),
+                thread ? "start stop? thread? annotations?" : "start stop? annotations? step? unroll?");
   if (!args) return false;
   const py::Expr* stop = (*args)[1];
   if (thread) {
     const py::Expr* tag = (*args)[2];
-    if (!tag && stop && constant(stop)->kind == py::ExprKind::kString) std::swap(tag, stop);  // T.thread_binding(4, "threadIdx.x")
+    if (!tag && stop && constant(stop)->kind == py::ExprKind::kString)
+      std::swap(tag, stop);  // T.thread_binding(4, "threadIdx.x")
     if (!tag) {
-      error(text_code::wrong_argument_count, call->range, "expected an argument `thread` of `T.thread_binding`, found none");
+      error(text_code::wrong_argument_count, call->range,
+            "expected an argument `thread` of `T.thread_binding`, found none");
       return false;
     }
     std::optional<std::string> axis_name = thread_axis(tag);
@@ -520,14 +571,17 @@ void Reader::for_loop(const py::For& s, Body& body) {
   bool ok = loop_headers(s.iterable, headers);
   Scope scope(*this);
   if (ok && headers.size() != targets.size()) {
-    error(text_code::wrong_argument_count, s.range, fmt::format("expected {} loop variable{}, found {}", headers.size(), headers.size() == 1 ? "" : "s", targets.size()));
+    error(text_code::wrong_argument_count, s.range,
+          fmt::format("expected {} loop variable{}, found {}", headers.size(), headers.size() == 1 ? "" : "s",
+                      targets.size()));
     ok = false;
   }
   std::vector<Var> vars;
   for (size_t i = 0; i < targets.size(); ++i) {
     const py::Name* n = py::as<py::Name>(targets[i]);
     if (!n) {
-      error(text_code::wrong_argument_type, targets[i]->range, fmt::format("expected a loop variable, found {}", py::describe(targets[i])));
+      error(text_code::wrong_argument_type, targets[i]->range,
+            fmt::format("expected a loop variable, found {}", py::describe(targets[i])));
       ok = false;
     } else if (!ok) {
       define(n->id, Poison{}, n->range);
@@ -578,7 +632,8 @@ void Reader::if_statement(const py::If& s, Body& body) {
   if (condition) add(body, make_stmt<If>(condition, then_body, else_body), s.range);
 }
 
-// --- with ----------------------------------------------------------------------------------------------------------------
+// --- with
+// ----------------------------------------------------------------------------------------------------------------
 
 void Reader::with(const py::With& s, Body& body) {
   std::string_view first = callee(s.items[0].context);
@@ -630,7 +685,8 @@ bool Reader::with_item(const py::WithItem& item, const OnOpen& open) {
       return s;
     });
   } else if (name.empty()) {
-    error(text_code::wrong_argument_type, item.context->range, fmt::format("expected a construct such as `T.sblock(\"name\")`, found {}", py::describe(item.context)));
+    error(text_code::wrong_argument_type, item.context->range,
+          fmt::format("expected a construct such as `T.sblock(\"name\")`, found {}", py::describe(item.context)));
     return false;
   } else {
     unknown_name(call->function->range, name);
@@ -682,7 +738,8 @@ void Reader::attribute_statement(const py::Call& call, const OnOpen& open) {
   Expr v = attr_operand((*args)[2]);
   if (!v || (!target && !absent)) return;
   if (target && !as<VarNode>(target) && !as<StringImm>(target)) {
-    error(text_code::wrong_argument_type, (*args)[0]->range, "expected a variable, a string or None as node of `T.attr`");
+    error(text_code::wrong_argument_type, (*args)[0]->range,
+          "expected a variable, a string or None as node of `T.attr`");
     return;
   }
   push(target, *key, v);
@@ -692,15 +749,21 @@ void Reader::attribute_statement(const py::Call& call, const OnOpen& open) {
 void Reader::hint(const py::Call& call, const OnOpen& open) {
   std::optional<std::string> text = call.args.size() == 1 ? text_value(call.args[0], "the hint") : std::nullopt;
   if (!text) {
-    if (call.args.size() != 1) error(text_code::wrong_argument_count, call.range, fmt::format("expected 1 argument of `T.hint`, found {}", call.args.size()));
+    if (call.args.size() != 1)
+      error(text_code::wrong_argument_count, call.range,
+            fmt::format("expected 1 argument of `T.hint`, found {}", call.args.size()));
     return;
   }
   Expr node = tilewright::make<StringImm>(kHandle, *text);
-  auto push = [&](std::string key, Expr v) { open([node, key, v](Stmt rest) { return make_stmt<AttrStmt>(node, key, v, std::move(rest)); }); };
+  auto push = [&](std::string key, Expr v) {
+    open([node, key, v](Stmt rest) { return make_stmt<AttrStmt>(node, key, v, std::move(rest)); });
+  };
   if (call.keywords.empty()) push("hint", int_imm(0));
   for (const py::Keyword& k : call.keywords) {
     const py::Expr* x = constant(k.value);
-    Expr v = x->kind == py::ExprKind::kString ? Expr(tilewright::make<StringImm>(kHandle, std::string(py::as<py::String>(x)->value))) : value(k.value);
+    Expr v = x->kind == py::ExprKind::kString
+                 ? Expr(tilewright::make<StringImm>(kHandle, std::string(py::as<py::String>(x)->value)))
+                 : value(k.value);
     if (v) push(fmt::format("hint.{}", k.name), v);
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "ir/build.h"
 #include "ir/equal.h"
@@ -16,11 +17,15 @@ namespace {
 
 class Printer : public text::ExprPrinter {
  public:
-  Printer(PrintOptions options, std::vector<std::pair<const void*, TextRange>>* places) : ExprPrinter(options) { places_ = places; }
+  Printer(PrintOptions options, std::vector<std::pair<const void*, TextRange>>* places) : ExprPrinter(options) {
+    places_ = places;
+  }
 
   void program(const Program& p) {
     if (options_.header) {
-      fmt::format_to(to(), "# from tvm.script import ir as I\n# from tvm.script import {} as T\n\n@I.ir_module\nclass {}:\n", classic() ? "tir" : "tirx", p.name);
+      fmt::format_to(to(),
+                     "# from tvm.script import ir as I\n# from tvm.script import {} as T\n\n@I.ir_module\nclass {}:\n",
+                     classic() ? "tir" : "tirx", p.name);
       ++depth_;
       if (!p.attrs.empty()) {
         begin();
@@ -78,8 +83,10 @@ class Printer : public text::ExprPrinter {
       }
     const Block* root = f.schedulable ? f.root() : nullptr;
     schedulable_ = f.schedulable;
-    if (root) root_block(*root, f.body);
-    else statements(f.body);
+    if (root)
+      root_block(*root, f.body);
+    else
+      statements(f.body);
     --depth_;
     names_.release(names);
   }
@@ -88,7 +95,8 @@ class Printer : public text::ExprPrinter {
   void statements(const Stmt& s) {
     const Seq* seq = as<Seq>(s);
     size_t names = names_.mark();
-    if (!seq) statement(s, true);
+    if (!seq)
+      statement(s, true);
     else
       for (size_t i = 0; i < seq->stmts.size(); ++i) statement(seq->stmts[i], i + 1 == seq->stmts.size());
     names_.release(names);
@@ -118,14 +126,18 @@ class Printer : public text::ExprPrinter {
     --depth_;
   }
 
-  // --- functions ------------------------------------------------------------------------------------------------------
+  // --- functions
+  // ------------------------------------------------------------------------------------------------------
 
   /// Buffers whose shape names symbolic extents are declared inside the function, after those.
   bool by_handle(const Param& p, const Function& f) {
     if (p.by_handle) return true;
-    auto foreign = [&](const VarNode* v) { return std::ranges::none_of(f.params, [&](const Param& q) { return !q.buffer && q.var.get() == v; }); };
+    auto foreign = [&](const VarNode* v) {
+      return std::ranges::none_of(f.params, [&](const Param& q) { return !q.buffer && q.var.get() == v; });
+    };
     auto uses = [&](const Expr& e) { return uses_any(e, foreign); };
-    return std::ranges::any_of(p.buffer->shape, uses) || std::ranges::any_of(p.buffer->strides, uses) || uses(p.buffer->elem_offset);
+    return std::ranges::any_of(p.buffer->shape, uses) || std::ranges::any_of(p.buffer->strides, uses) ||
+           uses(p.buffer->elem_offset);
   }
 
   void signature(const Function& f) {
@@ -171,8 +183,9 @@ class Printer : public text::ExprPrinter {
 
   void root_block(const Block& root, const Stmt& s) {
     const Block* only = as<Block>(root.body);
-    bool plain = root.name == "root" && root.iters.empty() && !root.predicate && !root.init && root.reads.empty() && root.writes.empty() && root.matches.empty() &&
-                 root.annotations.empty() && !(only && only->iters.empty());
+    bool plain = root.name == "root" && root.iters.empty() && !root.predicate && !root.init && root.reads.empty() &&
+                 root.writes.empty() && root.matches.empty() && root.annotations.empty() &&
+                 !(only && only->iters.empty());
     if (!plain) return block(root, s);
     begin();
     fmt::format_to(to(), "# with T.{}(\"root\"):", block_word());
@@ -181,7 +194,8 @@ class Printer : public text::ExprPrinter {
     statements(root.body);
   }
 
-  // --- buffers --------------------------------------------------------------------------------------------------------
+  // --- buffers
+  // --------------------------------------------------------------------------------------------------------
 
   /// Extents over variables without a name yet are strings, which declare them.
   void extents(const std::vector<Expr>& items) {
@@ -229,7 +243,8 @@ class Printer : public text::ExprPrinter {
     end(b.get(), ")");
   }
 
-  // --- statements -----------------------------------------------------------------------------------------------------
+  // --- statements
+  // -----------------------------------------------------------------------------------------------------
 
   /// `last`: nothing follows in the sequence, so that a statement that encloses the rest needs no `with`.
   void statement(const Stmt& s, bool last) {
@@ -243,18 +258,24 @@ class Printer : public text::ExprPrinter {
         expr(store->value);
         return end(s.get());
       }
-      case StmtKind::kSeq: return statements(s);
-      case StmtKind::kFor: return loops(s);
-      case StmtKind::kBlock: return block(*as<Block>(s), s);
-      case StmtKind::kIf: return conditional(*as<If>(s), "if ");
+      case StmtKind::kSeq:
+        return statements(s);
+      case StmtKind::kFor:
+        return loops(s);
+      case StmtKind::kBlock:
+        return block(*as<Block>(s), s);
+      case StmtKind::kIf:
+        return conditional(*as<If>(s), "if ");
       case StmtKind::kWhile:
         begin();
         out_ += "while ";
         expr(as<While>(s)->condition);
         end(s.get(), ":");
         return nested(as<While>(s)->body);
-      case StmtKind::kBind: return bind(*as<Bind>(s), last);
-      case StmtKind::kEvaluate: return evaluate(*as<Evaluate>(s));
+      case StmtKind::kBind:
+        return bind(*as<Bind>(s), last);
+      case StmtKind::kEvaluate:
+        return evaluate(*as<Evaluate>(s));
       case StmtKind::kAssert:
         begin();
         out_ += "assert ";
@@ -262,11 +283,19 @@ class Printer : public text::ExprPrinter {
         out_ += ", ";
         quoted(as<Assert>(s)->message);
         return end(s.get());
-      case StmtKind::kAttrStmt: return attribute(*as<AttrStmt>(s), last);
-      case StmtKind::kAllocate: return allocate(s.get(), as<Allocate>(s)->buffer, as<Allocate>(s)->annotations, as<Allocate>(s)->body, false, last);
-      case StmtKind::kDeclBuffer: return allocate(s.get(), as<DeclBuffer>(s)->buffer, {}, as<DeclBuffer>(s)->body, true, last);
-      case StmtKind::kBreak: begin(); return end(s.get(), "break");
-      case StmtKind::kContinue: begin(); return end(s.get(), "continue");
+      case StmtKind::kAttrStmt:
+        return attribute(*as<AttrStmt>(s), last);
+      case StmtKind::kAllocate:
+        return allocate(s.get(), as<Allocate>(s)->buffer, as<Allocate>(s)->annotations, as<Allocate>(s)->body, false,
+                        last);
+      case StmtKind::kDeclBuffer:
+        return allocate(s.get(), as<DeclBuffer>(s)->buffer, {}, as<DeclBuffer>(s)->body, true, last);
+      case StmtKind::kBreak:
+        begin();
+        return end(s.get(), "break");
+      case StmtKind::kContinue:
+        begin();
+        return end(s.get(), "continue");
       case StmtKind::kReturn:
         begin();
         out_ += "return";
@@ -284,9 +313,13 @@ class Printer : public text::ExprPrinter {
 
   void loops(const Stmt& first) {
     std::vector<const For*> nest{as<For>(first)};
-    auto inner_of_nest = [&](const VarNode* v) { return std::ranges::any_of(nest, [&](const For* l) { return l->var.get() == v; }); };
+    auto inner_of_nest = [&](const VarNode* v) {
+      return std::ranges::any_of(nest, [&](const For* l) { return l->var.get() == v; });
+    };
     if (is_plain(*nest[0]))
-      for (const For* next = as<For>(nest[0]->body); next && is_plain(*next) && !uses_any(next->extent, inner_of_nest); next = as<For>(next->body)) nest.push_back(next);
+      for (const For* next = as<For>(nest[0]->body); next && is_plain(*next) && !uses_any(next->extent, inner_of_nest);
+           next = as<For>(next->body))
+        nest.push_back(next);
     size_t names = names_.mark();
     begin();
     out_ += "for ";
@@ -317,12 +350,12 @@ class Printer : public text::ExprPrinter {
 
   void loop_header(const For& l) {
     bool plain = l.loop_kind == ForKind::serial && l.annotations.empty();
-    const char* word = plain                                      ? "range"
-                       : l.loop_kind == ForKind::serial           ? "T.serial"
-                       : l.loop_kind == ForKind::parallel         ? "T.parallel"
-                       : l.loop_kind == ForKind::vectorized       ? "T.vectorized"
-                       : l.loop_kind == ForKind::unrolled         ? "T.unroll"
-                                                                  : "T.thread_binding";
+    const char* word = plain                                ? "range"
+                       : l.loop_kind == ForKind::serial     ? "T.serial"
+                       : l.loop_kind == ForKind::parallel   ? "T.parallel"
+                       : l.loop_kind == ForKind::vectorized ? "T.vectorized"
+                       : l.loop_kind == ForKind::unrolled   ? "T.unroll"
+                                                            : "T.thread_binding";
     fmt::format_to(to(), "{}(", word);
     Range range{l.min, l.extent};
     if (!is_const(l.min, 0) || (l.step && plain)) {
@@ -358,7 +391,8 @@ class Printer : public text::ExprPrinter {
     begin();
     if (last && !(classic() && !schedulable_)) {
       const std::string& name = names_.define(s.var->id, s.var->name);
-      fmt::format_to(to(), classic() ? "{}: T.{} = " : "{}: T.let[T.{}] = ", name, s.var->dtype.str());
+      std::string type = classic() ? "T." + s.var->dtype.str() : fmt::format("T.let[T.{}]", s.var->dtype.str());
+      fmt::format_to(to(), "{}: {} = ", name, type);
       expr(s.value);
       end(&s);
       return statements(s.body);
@@ -384,26 +418,33 @@ class Printer : public text::ExprPrinter {
     bool with = !last || classic();
     begin();
     out_ += with ? "with T.attr(" : "T.attr(";
-    if (s.node) expr(s.node);
-    else out_ += "None";
+    if (s.node)
+      expr(s.node);
+    else
+      out_ += "None";
     out_ += ", ";
     quoted(s.key);
     out_ += ", ";
     expr(s.value);
     end(&s, with ? "):" : ")");
-    if (with) nested(s.body);
-    else statements(s.body);
+    if (with)
+      nested(s.body);
+    else
+      statements(s.body);
   }
 
-  void allocate(const StmtNode* s, const Buffer& b, const AttrDict& annotations, const Stmt& body, bool view, bool last) {
+  void allocate(const StmtNode* s, const Buffer& b, const AttrDict& annotations, const Stmt& body, bool view,
+                bool last) {
     begin();
     size_t names = names_.mark();
     // A view prints its pointer even where the text has no other name for it.
     if (view && !names_.find(b->data->id)) names_.define(b->data->id, b->data->name);
     define(b);
     const char* word = view || !last || classic() ? "decl_buffer" : "alloc_buffer";
-    if (last) fmt::format_to(to(), "{} = T.{}(", name_of(b), word);
-    else fmt::format_to(to(), "with T.{}(", word);
+    if (last)
+      fmt::format_to(to(), "{} = T.{}(", name_of(b), word);
+    else
+      fmt::format_to(to(), "with T.{}(", word);
     buffer_arguments(b, true);
     if (!annotations.empty()) {
       out_ += ", annotations=";
@@ -417,7 +458,8 @@ class Printer : public text::ExprPrinter {
     names_.release(names);
   }
 
-  // --- blocks ---------------------------------------------------------------------------------------------------------
+  // --- blocks
+  // ---------------------------------------------------------------------------------------------------------
 
   void block(const Block& b, const Stmt& s) {
     size_t names = names_.mark();
@@ -477,7 +519,8 @@ class Printer : public text::ExprPrinter {
     for (size_t i = 0; i < b.iters.size(); ++i) {
       const Iter& iter = b.iters[i];
       begin();
-      fmt::format_to(to(), "{} = T.axis.{}(", names_.define(iter.var->id, iter.var->name), kWords[static_cast<size_t>(iter.type)]);
+      fmt::format_to(to(), "{} = T.axis.{}(", names_.define(iter.var->id, iter.var->name),
+                     kWords[static_cast<size_t>(iter.type)]);
       if (!is_const(iter.dom.min, 0)) {
         out_ += '(';
         expr(iter.dom.min);
@@ -571,7 +614,8 @@ PrintedProgram print_with_places(const Program& p, PrintOptions options, const s
 
 Span locate(const Program& p, const void* node) { return print_with_places(p).spans.find(node); }
 
-// --- the older dialect ---------------------------------------------------------------------------------------------------
+// --- the older dialect
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -582,13 +626,16 @@ std::string newer_construct(const Stmt& body) {
     if (found.empty()) found = std::move(what);
   };
   auto buffer = [&](const Buffer& b) {
-    if (b->scope.starts_with("mma.") || b->scope.starts_with("wgmma.")) note(fmt::format("memory scope \"{}\" of buffer `{}`", b->scope, b->name));
-    if (b->dtype.code == TypeCode::float8_e8m0fnu || b->dtype.code == TypeCode::float4_e2m1fn) note(fmt::format("element type {} of buffer `{}`", b->dtype.str(), b->name));
+    if (b->scope.starts_with("mma.") || b->scope.starts_with("wgmma."))
+      note(fmt::format("memory scope \"{}\" of buffer `{}`", b->scope, b->name));
+    if (b->dtype.code == TypeCode::float8_e8m0fnu || b->dtype.code == TypeCode::float4_e2m1fn)
+      note(fmt::format("element type {} of buffer `{}`", b->dtype.str(), b->name));
   };
   walk_stmts(body, [&](const Stmt& s) {
     if (const For* l = as<For>(s)) {
       if (l->step) note(fmt::format("step of loop `{}`", l->var->name));
-      if (l->thread.starts_with("cluster")) note(fmt::format("thread axis \"{}\" of loop `{}`", l->thread, l->var->name));
+      if (l->thread.starts_with("cluster"))
+        note(fmt::format("thread axis \"{}\" of loop `{}`", l->thread, l->var->name));
     }
     if (s->kind == StmtKind::kBreak) note("`break`");
     if (s->kind == StmtKind::kContinue) note("`continue`");
@@ -610,7 +657,9 @@ Result<std::string> print_as(const Program& p, Dialect dialect) {
         walk_stmts(root->body, [&](const Stmt& s) { return !(blocks |= s->kind == StmtKind::kBlock); });
         if (!blocks) what = "a schedulable function without blocks";
       }
-      if (!what.empty()) return refuse(text_code::not_expressible_in_dialect, fmt::format("the classic dialect has no form for {} in function `{}`", what, f->name));
+      if (!what.empty())
+        return refuse(text_code::not_expressible_in_dialect,
+                      fmt::format("the classic dialect has no form for {} in function `{}`", what, f->name));
     }
   }
   return print(p, {dialect, true});

@@ -29,7 +29,8 @@ std::string print(const Attr&);
 /// Refuses `not-expressible-in-dialect` where the older text has no form.
 Result<std::string> print_as(const Program&, Dialect);
 
-/// A printed program with the places of its nodes: statements (the header line of loops and blocks), buffers, loads, functions.
+/// A printed program with the places of its nodes: statements (the header line of loops and blocks), buffers, loads,
+/// functions.
 struct PrintedProgram {
   std::string text;
   SourceMap spans;

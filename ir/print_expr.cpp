@@ -10,16 +10,20 @@
 
 namespace tilewright::text {
 
-// --- names ---------------------------------------------------------------------------------------------------------------
+// --- names
+// ---------------------------------------------------------------------------------------------------------------
 
 Names::Names()
-    : used_{"False", "None",   "True",  "and",    "as",       "assert", "async", "await",  "break", "class", "continue", "def",   "del",
-            "elif",  "else",   "except", "finally", "for",    "from",   "global", "if",    "import", "in",   "is",       "lambda", "nonlocal",
-            "not",   "or",     "pass",  "raise",  "return",   "try",    "while", "with",   "yield", "T",     "I",        "range", "min", "max", "tvm"} {}
+    : used_{"False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+            "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+            "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+            "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",    "T",
+            "I",     "range",    "min",   "max",    "tvm"} {}
 
 const std::string& Names::define(uint64_t id, std::string_view hint) {
   std::string name;
-  for (char c : hint) name += std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80 ? c : '_';
+  for (char c : hint)
+    name += std::isalnum(static_cast<unsigned char>(c)) && static_cast<unsigned char>(c) < 0x80 ? c : '_';
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name.insert(name.begin(), '_');
   if (name == "_") name = "v_";  // `_` is never read back
   std::string unique = name;
@@ -57,38 +61,54 @@ void ExprPrinter::define(const Buffer& b) {
   if (b->data && !names_.find(b->data->id)) names_.set(b->data->id, name + ".data");
 }
 
-// --- constants -----------------------------------------------------------------------------------------------------------
+// --- constants
+// -----------------------------------------------------------------------------------------------------------
 
 void ExprPrinter::quoted(std::string_view s) {
   out_ += '"';
   for (char c : s) {
-    if (c == '"' || c == '\\') (out_ += '\\') += c;
-    else if (c == '\n') out_ += "\\n";
-    else if (c == '\t') out_ += "\\t";
-    else if (c == '\r') out_ += "\\r";
-    else if (static_cast<unsigned char>(c) < 0x20) fmt::format_to(std::back_inserter(out_), "\\x{:02x}", static_cast<unsigned char>(c));
-    else out_ += c;
+    if (c == '"' || c == '\\')
+      (out_ += '\\') += c;
+    else if (c == '\n')
+      out_ += "\\n";
+    else if (c == '\t')
+      out_ += "\\t";
+    else if (c == '\r')
+      out_ += "\\r";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      fmt::format_to(std::back_inserter(out_), "\\x{:02x}", static_cast<unsigned char>(c));
+    else
+      out_ += c;
   }
   out_ += '"';
 }
 
 void ExprPrinter::constant(const IntImm& c, bool typed) {
   auto to = std::back_inserter(out_);
-  if (c.dtype.is_bool()) fmt::format_to(to, "T.bool({})", c.value ? "True" : "False");
-  else if (c.dtype == kInt32 && !typed) fmt::format_to(to, "{}", c.value);
-  else if (c.dtype.is_uint() && c.dtype.bits == 64) fmt::format_to(to, "T.uint64({})", static_cast<uint64_t>(c.value));
-  else fmt::format_to(to, "T.{}({})", c.dtype.str(), c.value);
+  if (c.dtype.is_bool())
+    fmt::format_to(to, "T.bool({})", c.value ? "True" : "False");
+  else if (c.dtype == kInt32 && !typed)
+    fmt::format_to(to, "{}", c.value);
+  else if (c.dtype.is_uint() && c.dtype.bits == 64)
+    fmt::format_to(to, "T.uint64({})", static_cast<uint64_t>(c.value));
+  else
+    fmt::format_to(to, "T.{}({})", c.dtype.str(), c.value);
 }
 
 void ExprPrinter::constant(const FloatImm& c) {
   auto to = std::back_inserter(out_);
-  if (std::isnan(c.value)) fmt::format_to(to, "T.{}(\"nan\")", c.dtype.str());
-  else if (std::isinf(c.value)) fmt::format_to(to, "T.{}(\"{}inf\")", c.dtype.str(), c.value < 0 ? "-" : "");
-  else if (c.value == 0 && std::signbit(c.value)) fmt::format_to(to, "T.{}(-0.0)", c.dtype.str());
-  else fmt::format_to(to, "T.{}({})", c.dtype.str(), c.value);
+  if (std::isnan(c.value))
+    fmt::format_to(to, "T.{}(\"nan\")", c.dtype.str());
+  else if (std::isinf(c.value))
+    fmt::format_to(to, "T.{}(\"{}inf\")", c.dtype.str(), c.value < 0 ? "-" : "");
+  else if (c.value == 0 && std::signbit(c.value))
+    fmt::format_to(to, "T.{}(-0.0)", c.dtype.str());
+  else
+    fmt::format_to(to, "T.{}({})", c.dtype.str(), c.value);
 }
 
-// --- expressions ---------------------------------------------------------------------------------------------------------
+// --- expressions
+// ---------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -101,24 +121,42 @@ struct Spelling {
 };
 Spelling spelling(BinaryOp op) {
   switch (op) {
-    case BinaryOp::add: return {" + ", "Add", 9};
-    case BinaryOp::sub: return {" - ", "Sub", 9};
-    case BinaryOp::mul: return {" * ", "Mul", 10};
-    case BinaryOp::div: return {" / ", "Div", 10};
-    case BinaryOp::trunc_div: return {nullptr, "truncdiv", 0};
-    case BinaryOp::trunc_mod: return {nullptr, "truncmod", 0};
-    case BinaryOp::floor_div: return {" // ", "FloorDiv", 10};
-    case BinaryOp::floor_mod: return {" % ", "FloorMod", 10};
-    case BinaryOp::min: return {nullptr, "min", 0};
-    case BinaryOp::max: return {nullptr, "max", 0};
-    case BinaryOp::eq: return {" == ", "EQ", 4};
-    case BinaryOp::ne: return {" != ", "NE", 4};
-    case BinaryOp::lt: return {" < ", "LT", 4};
-    case BinaryOp::le: return {" <= ", "LE", 4};
-    case BinaryOp::gt: return {" > ", "GT", 4};
-    case BinaryOp::ge: return {" >= ", "GE", 4};
-    case BinaryOp::logical_and: return {" and ", "And", 2};
-    case BinaryOp::logical_or: return {" or ", "Or", 1};
+    case BinaryOp::add:
+      return {" + ", "Add", 9};
+    case BinaryOp::sub:
+      return {" - ", "Sub", 9};
+    case BinaryOp::mul:
+      return {" * ", "Mul", 10};
+    case BinaryOp::div:
+      return {" / ", "Div", 10};
+    case BinaryOp::trunc_div:
+      return {nullptr, "truncdiv", 0};
+    case BinaryOp::trunc_mod:
+      return {nullptr, "truncmod", 0};
+    case BinaryOp::floor_div:
+      return {" // ", "FloorDiv", 10};
+    case BinaryOp::floor_mod:
+      return {" % ", "FloorMod", 10};
+    case BinaryOp::min:
+      return {nullptr, "min", 0};
+    case BinaryOp::max:
+      return {nullptr, "max", 0};
+    case BinaryOp::eq:
+      return {" == ", "EQ", 4};
+    case BinaryOp::ne:
+      return {" != ", "NE", 4};
+    case BinaryOp::lt:
+      return {" < ", "LT", 4};
+    case BinaryOp::le:
+      return {" <= ", "LE", 4};
+    case BinaryOp::gt:
+      return {" > ", "GT", 4};
+    case BinaryOp::ge:
+      return {" >= ", "GE", 4};
+    case BinaryOp::logical_and:
+      return {" and ", "And", 2};
+    case BinaryOp::logical_or:
+      return {" or ", "Or", 1};
   }
   TW_UNREACHABLE();
 }
@@ -149,13 +187,21 @@ void ExprPrinter::binary(const Binary& b, int parent) {
 void ExprPrinter::expr(const Expr& e, int parent) {
   auto to = std::back_inserter(out_);
   switch (e->kind) {
-    case ExprKind::kVarNode: out_ += name_of(as<VarNode>(e)); return;
-    case ExprKind::kIntImm: return constant(*as<IntImm>(e), false);
-    case ExprKind::kFloatImm: return constant(*as<FloatImm>(e));
-    case ExprKind::kStringImm: return quoted(as<StringImm>(e)->value);
-    case ExprKind::kBinary: return binary(*as<Binary>(e), parent);
-    case ExprKind::kCall: return call(*as<Call>(e));
-    case ExprKind::kLoad: return load(*as<Load>(e));
+    case ExprKind::kVarNode:
+      out_ += name_of(as<VarNode>(e));
+      return;
+    case ExprKind::kIntImm:
+      return constant(*as<IntImm>(e), false);
+    case ExprKind::kFloatImm:
+      return constant(*as<FloatImm>(e));
+    case ExprKind::kStringImm:
+      return quoted(as<StringImm>(e)->value);
+    case ExprKind::kBinary:
+      return binary(*as<Binary>(e), parent);
+    case ExprKind::kCall:
+      return call(*as<Call>(e));
+    case ExprKind::kLoad:
+      return load(*as<Load>(e));
     case ExprKind::kCast:
       fmt::format_to(to, "T.Cast(\"{}\", ", e->dtype.str());
       expr(as<Cast>(e)->value);
@@ -258,7 +304,8 @@ void ExprPrinter::call(const Call& c) {
   } else {
     list(c.args);
     bool pointer = c.op->group == OpGroup::pointer && c.dtype.is_handle();
-    if (!pointer && c.dtype != default_result(*c.op, c.args)) fmt::format_to(to, "{}dtype=\"{}\"", c.args.empty() ? "" : ", ", c.dtype.str());
+    if (!pointer && c.dtype != default_result(*c.op, c.args))
+      fmt::format_to(to, "{}dtype=\"{}\"", c.args.empty() ? "" : ", ", c.dtype.str());
   }
   out_ += ')';
 }
@@ -286,7 +333,8 @@ void ExprPrinter::region(const BufferRegion& r) {
   out_ += ']';
 }
 
-// --- attribute values ----------------------------------------------------------------------------------------------------
+// --- attribute values
+// ----------------------------------------------------------------------------------------------------
 
 void ExprPrinter::dict(const AttrDict& d) {
   out_ += '{';
@@ -307,8 +355,10 @@ void ExprPrinter::attr(const Attr& a) {
   if (const int64_t* v = a.get<int64_t>()) fmt::format_to(to, "{}", *v);
   if (const double* v = a.get<double>()) {
     std::string digits = fmt::format("{}", *v);
-    if (!std::isfinite(*v)) fmt::format_to(to, "T.float64(\"{}\")", digits);
-    else out_ += digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
+    if (!std::isfinite(*v))
+      fmt::format_to(to, "T.float64(\"{}\")", digits);
+    else
+      out_ += digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
   }
   if (const std::string* v = a.get<std::string>()) quoted(*v);
   if (const AttrList* v = a.get<AttrList>()) {
@@ -327,8 +377,10 @@ void ExprPrinter::attr(const Attr& a) {
     out_ += ')';
   }
   if (const Expr* v = a.get<Expr>()) {
-    if (const IntImm* c = as<IntImm>(*v)) constant(*c, true);
-    else expr(*v);
+    if (const IntImm* c = as<IntImm>(*v))
+      constant(*c, true);
+    else
+      expr(*v);
   }
 }
 

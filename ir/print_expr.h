@@ -15,7 +15,9 @@ class Names {
   /// A new name for a definition: the hint, made legal; a clash gets `_1`.
   const std::string& define(uint64_t id, std::string_view hint);
   const std::string* find(uint64_t id) const;
-  void set(uint64_t id, std::string text) { names_[id] = std::move(text); }  ///< a spelling that takes no name: `A.data`
+  void set(uint64_t id, std::string text) {
+    names_[id] = std::move(text);
+  }  ///< a spelling that takes no name: `A.data`
   size_t mark() const { return live_.size(); }
   void release(size_t mark);  ///< names defined since may be used again
 
@@ -52,7 +54,8 @@ class ExprPrinter {
   void end_of(const Range&);
   void text(std::string_view s) { out_ += s; }
   void place(const void* node, size_t begin) {
-    if (places_) places_->emplace_back(node, TextRange{static_cast<uint32_t>(begin), static_cast<uint32_t>(out_.size())});
+    if (places_)
+      places_->emplace_back(node, TextRange{static_cast<uint32_t>(begin), static_cast<uint32_t>(out_.size())});
   }
 
   PrintOptions options_;

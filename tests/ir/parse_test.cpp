@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -73,14 +74,16 @@ TEST_P(ParseGolden, MatchesExpectation) {
     EXPECT_EQ(g.kind, "error: " + parsed.error()[0].code) << actual;
   }
   if (std::getenv("TW_UPDATE_GOLDEN")) {
-    std::ofstream(g.path) << "# before\n" << g.before << "# " << (parsed ? "after" : "error: " + parsed.error()[0].code) << "\n" << actual;
+    std::ofstream(g.path) << "# before\n"
+                          << g.before << "# " << (parsed ? "after" : "error: " + parsed.error()[0].code) << "\n"
+                          << actual;
     return;
   }
   EXPECT_EQ(actual, g.expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, ParseGolden, testing::ValuesIn(goldens()), [](const auto& info) {
-  std::string name = info.param.stem().string();
+INSTANTIATE_TEST_SUITE_P(Files, ParseGolden, testing::ValuesIn(goldens()), [](const auto& test) {
+  std::string name = test.param.stem().string();
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
@@ -88,12 +91,33 @@ INSTANTIATE_TEST_SUITE_P(Files, ParseGolden, testing::ValuesIn(goldens()), [](co
 
 TEST(ParseExpr, ReadsWhatIsPrinted) {
   Var i = make_var("i"), j = make_var("j", kInt64);
-  for (const char* text : {"i", "i + 1", "(i + 1) * 2 - i // 4 % 3", "i * -1", "T.Add(2, 3)", "T.min(i, 4) < 3 and not i == 2", "j + T.int64(7)",
-                           "T.Cast(\"float32\", i) * T.float32(0.1)", "T.if_then_else(i < 2, i, 3)", "T.Select(i < 2 or i > 5, 1, 0)", "T.Ramp(i, 1, 4)",
-                           "T.Broadcast(T.float16(-0.0), 8)", "T.truncdiv(i, 3)", "T.bitwise_and(i, 3)", "T.shift_left(1, i)",
-                           "T.exp(T.float32(\"inf\"))", "T.isnan(T.float32(1))", "(i < 2) == (i < 3)", "i - (i - 1)", "T.Let(x + 1, where={x: i})",
-                           "T.uint64(18446744073709551615)", "T.int8(-128)", "T.bool(True) and i < 3", "T.call_extern(\"float32\", \"f\", i, \"x\\n\")",
-                           "T.reinterpret(\"uint32\", i)", "T.fma(T.float32(1), T.float32(2), T.float32(3))", "T.ldexp(T.float32(1), 3)"}) {
+  for (const char* text : {"i",
+                           "i + 1",
+                           "(i + 1) * 2 - i // 4 % 3",
+                           "i * -1",
+                           "T.Add(2, 3)",
+                           "T.min(i, 4) < 3 and not i == 2",
+                           "j + T.int64(7)",
+                           "T.Cast(\"float32\", i) * T.float32(0.1)",
+                           "T.if_then_else(i < 2, i, 3)",
+                           "T.Select(i < 2 or i > 5, 1, 0)",
+                           "T.Ramp(i, 1, 4)",
+                           "T.Broadcast(T.float16(-0.0), 8)",
+                           "T.truncdiv(i, 3)",
+                           "T.bitwise_and(i, 3)",
+                           "T.shift_left(1, i)",
+                           "T.exp(T.float32(\"inf\"))",
+                           "T.isnan(T.float32(1))",
+                           "(i < 2) == (i < 3)",
+                           "i - (i - 1)",
+                           "T.Let(x + 1, where={x: i})",
+                           "T.uint64(18446744073709551615)",
+                           "T.int8(-128)",
+                           "T.bool(True) and i < 3",
+                           "T.call_extern(\"float32\", \"f\", i, \"x\\n\")",
+                           "T.reinterpret(\"uint32\", i)",
+                           "T.fma(T.float32(1), T.float32(2), T.float32(3))",
+                           "T.ldexp(T.float32(1), 3)"}) {
     auto e = parse_expr(text, {i, j});
     ASSERT_TRUE(e) << text << "\n" << render_text(e.error()[0]);
     EXPECT_EQ(print(*e), text);
@@ -101,7 +125,8 @@ TEST(ParseExpr, ReadsWhatIsPrinted) {
 }
 
 TEST(ParseExpr, TypesFollowTheOperands) {
-  Var i = make_var("i"), j = make_var("j", kInt64), x = make_var("x", kFloat32), h = make_var("h", kBFloat16), u = make_var("u", DType{TypeCode::unsigned_integer, 32, 1});
+  Var i = make_var("i"), j = make_var("j", kInt64), x = make_var("x", kFloat32), h = make_var("h", kBFloat16),
+      u = make_var("u", DType{TypeCode::unsigned_integer, 32, 1});
   auto type = [&](const char* text) {
     auto e = parse_expr(text, {i, j, x, h, u});
     return e ? (*e)->dtype.str() : e.error()[0].code;
