@@ -1,0 +1,85 @@
+#include "schedule/primitives/cache.h"
+
+#include <fmt/format.h>
+
+namespace tilewright {
+
+Place common_container(const TreeIndex& tree, const std::vector<Place>& places) {
+  Place common = places.at(0);
+  for (Place p : places) common = tree.common_ancestor(common, p);
+  // Blocks below the scope cannot hold the copy: climb from a place that is itself one of the accesses, and out of sequences.
+  while (common != kNoPlace && (std::count(places.begin(), places.end(), common) || (!tree.loop(common) && !tree.block(common))))
+    common = tree.parent(common);
+  return common;
+}
+
+Place child_containing(const TreeIndex& tree, Place container, Place p) {
+  while (true) {
+    Place up = tree.parent(p);
+    if (up == container) return p;
+    // An item of the container's sequence is the statement to put siblings next to.
+    if (tree.parent(up) == container && tree.stmt(up)->kind == StmtKind::kSeq) return p;
+    p = up;
+  }
+}
+
+BufferRegion region_at(const State& state, Place container, Place block, const BufferRegion& region, std::string_view storage_scope) {
+  const TreeIndex& tree = state.tree();
+  const Block* b = tree.block(block);
+  VarMap bindings;
+  for (const Iter& iter : b->iters) bindings[iter.var.get()] = iter.binding;
+  std::vector<VarRange> inner;
+  Analyzer facts;
+  Place scope = tree.enclosing_block(block);
+  for (const VarRange& iter : domains_of(*tree.block(scope))) facts.bind(iter.var, iter.range);
+  for (Place l : tree.loops_above(block)) {
+    const For* loop = tree.loop(l);
+    facts.bind(*loop);
+    bool below = tree.contains(container, l) && l != container;
+    bool shared = loop->loop_kind == ForKind::thread_binding && in_storage_span(storage_scope, loop->thread);
+    if (below || shared) inner.push_back({loop->var, range_of(*loop)});
+  }
+  return relax(substitute(region, bindings), inner, b->predicate, facts);
+}
+
+CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion& region, Place container, const std::string& scope, bool into_cache) {
+  CachePlan plan;
+  plan.container = container;
+  plan.region = region;
+  const bool scope_level = c.state.tree().block(container) != nullptr;
+  std::vector<Expr> shape;
+  CopyBlock copy;
+  for (size_t i = 0; i < region.region.size(); ++i) {
+    const Range& r = region.region[i];
+    shape.push_back(scope_level ? r.extent : buffer->shape[i]);
+    if (scope_level) {
+      plan.offset.push_back(r.min);
+      copy.domains.push_back({int_imm(0, r.extent->dtype), r.extent});
+      copy.loops.push_back({int_imm(0, r.extent->dtype), r.extent});
+    } else {
+      copy.domains.push_back({int_imm(0, buffer->shape[i]->dtype), buffer->shape[i]});
+      copy.loops.push_back(r);
+    }
+  }
+  plan.cache = derive_buffer(buffer, [&](BufferNode& b) {
+    b.name = buffer->name + "_" + scope;
+    b.scope = scope;
+    b.shape = shape;
+    b.strides.clear();
+    b.elem_offset = nullptr;
+    b.data = make_var(b.name, kHandle);
+  });
+  copy.name = plan.cache->name;
+  copy.source = into_cache ? buffer : plan.cache;
+  copy.target = into_cache ? plan.cache : buffer;
+  auto shifted = [offset = plan.offset](const std::vector<Expr>& v) {
+    std::vector<Expr> out;
+    for (size_t i = 0; i < v.size(); ++i) out.push_back(offset.empty() ? v[i] : offset[i] + v[i]);
+    return out;
+  };
+  (into_cache ? copy.source_indices : copy.target_indices) = shifted;
+  plan.copy = make_copy(copy, &plan.copy_id);
+  return plan;
+}
+
+}  // namespace tilewright

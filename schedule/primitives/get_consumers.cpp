@@ -1,0 +1,26 @@
+// get_consumers: the blocks that read or overwrite what the block writes, in program order.
+#include "schedule/primitive.h"
+#include "schedule/primitives/tree_ops.h"
+
+namespace tilewright {
+namespace {
+
+Status apply(Context& c) {
+  TW_TRY(const Block* block, c.block("block"));
+  TW_TRY_VOID(check_inner(c, block));
+  Place p = c.state.place(*block);
+  for (Place other : c.state.scope_of(p).consumers(p)) c.give(c.state.tree().block(other));
+  return {};
+}
+
+const RegisterPrimitive entry{"get_consumers",
+                              "the blocks that read or overwrite what the block writes, in program order",
+                              {.kind = "GetConsumers",
+                               .inputs = {{"block", ArgType::block, {}, "where to look"}},
+                               .outputs = OutputShape::blocks,
+                               .output_kind = SymbolKind::block,
+                               .pure = true,
+                               .apply = apply}};
+
+}  // namespace
+}  // namespace tilewright

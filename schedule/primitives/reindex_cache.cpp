@@ -1,0 +1,155 @@
+#include "schedule/primitives/reindex_cache.h"
+
+#include <fmt/format.h>
+
+namespace tilewright {
+
+namespace {
+
+TW_REFUSAL_CODE(access_not_a_point, "access-not-a-point", "the block accesses more than one element of the buffer in an instance");
+TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ", "the index map takes another number of indices than the block has iters");
+
+struct Plan {
+  const Block* block;
+  BufferRegion region;
+  std::vector<Expr> indices;       ///< of the buffer, in the block's iters
+  std::vector<Expr> mapped;        ///< of the cache, in the block's iters
+  std::vector<const Iter*> used;   ///< iters that the map uses
+  Buffer cache;
+};
+
+Result<Plan> make_plan(Context& c, bool write) {
+  Plan p;
+  TW_TRY(p.block, c.block("block"));
+  const std::string& storage = c.text("storage_scope");
+  TW_TRY_VOID(check_scope_name(c, storage));
+  TW_TRY_VOID(check_inner(c, p.block));
+  TW_TRY(p.region, region_of(c, p.block, c.integer(write ? "write_buffer_index" : "read_buffer_index"), write));
+  TW_TRY_VOID(check_pipeline(c, p.block));
+  BlockScope scope = c.state.scope_of(c.state.place(*p.block));
+  if (scope.writers(p.region.buffer).size() > 1)
+    return c.refuse(codes::several_writers, fmt::format("buffer {} has several writers", p.region.buffer->name), p.block);
+  for (const Range& r : p.region.region) {
+    if (!is_const(r.extent, 1))
+      return c.refuse(access_not_a_point, fmt::format("block \"{}\" accesses a range of {}", p.block->name, p.region.buffer->name), p.block);
+    p.indices.push_back(r.min);
+  }
+  IndexMapRef map = c.index_map("index_map");
+  if (map->inputs.size() != p.block->iters.size())
+    return c.refuse(map_iters_differ, fmt::format("expected {} indices, found {}", p.block->iters.size(), map->inputs.size()), p.block);
+  Analyzer facts;
+  facts.bind(domains_of(*p.block));
+  std::vector<Expr> iters;
+  for (const Iter& iter : p.block->iters) iters.push_back(iter.var);
+  std::vector<VarRange> used_domains;
+  for (const Expr& e : apply_index_map(*map, iters)) p.mapped.push_back(facts.simplify(e));
+  for (const Iter& iter : p.block->iters) {
+    bool used = std::any_of(p.mapped.begin(), p.mapped.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
+    if (!used) {  // what the buffer is indexed by must be found in the cache again
+      bool indexes = std::any_of(p.indices.begin(), p.indices.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
+      if (indexes && !is_const(iter.dom.extent, 1))
+        return c.refuse(codes::index_map_not_injective, fmt::format("iter {} indexes {} and is not in the map", iter.var->name, p.region.buffer->name), p.block);
+      continue;
+    }
+    p.used.push_back(&iter);
+    used_domains.push_back({iter.var, iter.dom});
+  }
+  IterMap detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::bijective, facts);
+  bool injective = static_cast<bool>(detected);
+  if (!injective) {  // digits may leave gaps in the image (padding): injective is enough, and an inverse proves it
+    detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::none, facts);
+    injective = detected && inverse_map(detected, used_domains, p.mapped, facts).has_value();
+  }
+  if (!injective)
+    return c.refuse(codes::index_map_not_injective, fmt::format("the map does not tell iters of block \"{}\" apart: {}", p.block->name, detected.failure), p.block);
+  std::vector<Expr> shape;
+  for (Expr& e : p.mapped) {
+    SymbolicInterval bounds = bounds_over(e, used_domains, nullptr, facts);
+    if (!bounds.bounded())
+      return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", p.block);
+    shape.push_back(facts.simplify(bounds.max + 1));
+  }
+  p.cache = derive_buffer(p.region.buffer, [&](BufferNode& b) {
+    b.name = p.region.buffer->name + "_" + storage;
+    b.scope = storage;
+    b.shape = shape;
+    b.strides.clear();
+    b.elem_offset = nullptr;
+    b.data = make_var(b.name, kHandle);
+  });
+  return p;
+}
+
+/// The copy block under copies of the loops that the used iters need; loops and iters keep their names.
+Stmt copy_nest(const State& state, const Plan& p, bool write, BlockId* id) {
+  VarMap loop_map, iter_map;
+  std::vector<const For*> loops;
+  for (const For* l : state.tree().loop_nodes_above(state.place(*p.block))) {
+    bool used = std::any_of(p.used.begin(), p.used.end(), [&](const Iter* i) { return uses_var(i->binding, l->var.get()); });
+    if (!used) continue;
+    loops.push_back(l);
+    loop_map[l->var.get()] = make_var(l->var->name, l->var->dtype);
+  }
+  auto block = std::make_unique<Block>();
+  block->name = p.cache->name;
+  Expr predicate;
+  for (const Iter* iter : p.used) {
+    Var v = make_var(iter->var->name, iter->var->dtype);
+    iter_map[iter->var.get()] = v;
+    block->iters.push_back({v, iter->dom, IterType::spatial, substitute(iter->binding, loop_map)});
+  }
+  for (const Iter& iter : p.block->iters)
+    if (!iter_map.count(iter.var.get())) iter_map[iter.var.get()] = iter.dom.min;
+  for (const Expr& conjunct : conjuncts(p.block->predicate)) {
+    bool covered = !uses_any(conjunct, [&](const VarNode* v) { return !loop_map.count(v); });
+    if (covered) predicate = and_of(predicate, substitute(conjunct, loop_map));
+  }
+  block->predicate = predicate;
+  std::vector<Expr> original, mapped;
+  for (const Expr& e : p.indices) original.push_back(substitute(e, iter_map));
+  for (const Expr& e : p.mapped) mapped.push_back(substitute(e, iter_map));
+  const Buffer& from = write ? p.cache : p.region.buffer;
+  const Buffer& to = write ? p.region.buffer : p.cache;
+  const std::vector<Expr>& from_indices = write ? mapped : original;
+  const std::vector<Expr>& to_indices = write ? original : mapped;
+  block->reads = {point_region(from, from_indices)};
+  block->writes = {point_region(to, to_indices)};
+  block->body = make_stmt<Store>(to, to_indices, load(from, from_indices));
+  block->id = *id = fresh_block_id();
+  Stmt s = finish(std::move(block));
+  for (size_t i = loops.size(); i-- > 0;) {
+    auto copy = edit(*loops[i]);
+    copy->var = Var(static_cast<const VarNode*>(loop_map[loops[i]->var.get()].get()));
+    copy->extent = substitute(copy->extent, loop_map);
+    copy->min = substitute(copy->min, loop_map);
+    copy->loop_kind = ForKind::serial;
+    copy->thread.clear();
+    copy->annotations.clear();
+    copy->id = fresh_loop_id();
+    copy->body = s;
+    s = finish(std::move(copy));
+  }
+  return s;
+}
+
+}  // namespace
+
+Status reindex_cache(Context& c, bool write) {
+  TW_TRY(Plan p, make_plan(c, write));
+  const TreeIndex& tree = c.state.tree();
+  Place place = c.state.place(*p.block), scope = tree.enclosing_block(place);
+  BlockId id{};
+  Stmt copy = copy_nest(c.state, p, write, &id);
+  Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
+  Stmt redirected = redirect(Stmt(p.block), how);
+  // The copy stands beside the outermost statement that holds only this block's nest.
+  Place top = place;
+  while (tree.loop(tree.parent(top))) top = tree.parent(top);
+  Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
+  Stmt scope_new = replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
+  c.state.replace(tree.stmt(scope), add_allocation(*as<Block>(scope_new), p.cache));
+  c.give(id);
+  return {};
+}
+
+}  // namespace tilewright

@@ -1,0 +1,134 @@
+// reverse_compute_inline: a consumer is moved into its one producer, which then writes the consumer's output.
+//   C[vi, vj] = A[…]…;  D[vi, vj] = max(C[vi, vj], 0.0)   →   D[vi, vj] = max(A[…]…, 0.0)
+#include <fmt/format.h>
+
+#include "schedule/primitive.h"
+#include "schedule/primitives/inline.h"
+#include "schedule/primitives/rewrite_blocks.h"
+
+namespace tilewright {
+
+namespace {
+
+TW_REFUSAL_CODE(block_reads_several_produced_buffers, "block-reads-several-produced-buffers",
+                "the consumer reads more than one buffer that blocks of the scope produce");
+TW_REFUSAL_CODE(producer_not_single, "producer-not-single", "the consumer has not exactly one producer");
+TW_REFUSAL_CODE(body_not_invertible, "body-not-invertible", "the consumer's iters cannot be recovered from the indices of what it reads");
+
+/// The one load of `buffer` in the consumer's value (equal loads count once); null if there are different ones.
+const Load* single_load(const Expr& value, const Buffer& buffer) {
+  const Load* found = nullptr;
+  bool several = false;
+  walk(value, [&](const Expr& e) {
+    const Load* node = as<Load>(e);
+    if (node && node->buffer.same_as(buffer)) {
+      several = several || (found && found->hash != node->hash);
+      found = node;
+    }
+    return true;
+  });
+  return several ? nullptr : found;
+}
+
+}  // namespace
+
+Status reverse_inline_block(Context& c, const Block* block) {
+  TW_TRY_VOID(check_inner(c, block));
+  if (block->init) return c.refuse(codes::block_has_init, fmt::format("block \"{}\" has an init", block->name), block);
+  TW_TRY_VOID(check_pipeline(c, block));
+  const TreeIndex& tree = c.state.tree();
+  const Place place = c.state.place(*block);
+  BlockScope scope = c.state.scope_of(place);
+  std::vector<Place> producers = scope.producers(place);
+  Buffer buffer;
+  for (const BufferRegion& r : block->reads) {
+    if (scope.writers(r.buffer).empty()) continue;
+    if (buffer && !buffer.same_as(r.buffer))
+      return c.refuse(block_reads_several_produced_buffers, fmt::format("block \"{}\" reads {} and {}", block->name, buffer->name, r.buffer->name), block);
+    buffer = r.buffer;
+  }
+  TW_TRY_VOID(check_complete(c, block));
+  if (producers.size() != 1 || !buffer)
+    return c.refuse(producer_not_single, fmt::format("block \"{}\" has {} producers", block->name, producers.size()), block);
+  const Block* producer = tree.block(producers[0]);
+  TW_TRY_VOID(check_complete(c, producer));
+  TW_TRY_VOID(check_temp(c, producer));
+  if (scope.readers(buffer).size() != 1)
+    return c.refuse(producer_not_single, fmt::format("buffer {} has other readers than block \"{}\"", buffer->name, block->name), block);
+  if (!is_true(block->predicate))
+    return c.refuse(codes::predicate_not_trivial, fmt::format("block \"{}\" has a predicate", block->name), block);
+  const Store *store = as<Store>(block->body), *produced = as<Store>(producer->body);
+  const Load* read = store ? single_load(store->value, buffer) : nullptr;
+  auto not_invertible = [&](const std::string& what) {
+    return c.refuse(body_not_invertible, fmt::format("block \"{}\": {}", block->name, what), block);
+  };
+  if (!store || !produced || !produced->buffer.same_as(buffer)) return not_invertible("expected one store in consumer and producer");
+  if (!read) return not_invertible(fmt::format("{} is read at more than one place", buffer->name));
+  if (has_opaque_use(tree.ref(scope.scope()), buffer))
+    return c.refuse(codes::buffer_opaque_or_matched, fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
+  TW_TRY_VOID(check_removable(c, block));
+
+  // Iters of the consumer from the producer's store indices: the read map must be invertible on the iters' domains.
+  Analyzer facts;
+  facts.bind(domains_of(*producer));
+  IterMap map = detect_iter_map(read->indices, domains_of(*block), nullptr, IterMapCheck::bijective, facts);
+  if (!map) return not_invertible(map.failure);
+  std::optional<std::vector<Expr>> inverse = inverse_map(map, domains_of(*block), produced->indices, facts);
+  if (!inverse) return not_invertible("the iters are not determined by the indices read");
+  VarMap iters;
+  Expr guard;
+  for (size_t i = 0; i < block->iters.size(); ++i) {
+    const Iter& iter = block->iters[i];
+    iters[iter.var.get()] = facts.simplify((*inverse)[i]);
+    // Where the producer computes more than the consumer takes, only the consumer's domain is stored.
+    Expr low = less_equal(iter.dom.min, (*inverse)[i]), high = less((*inverse)[i], end_of(iter.dom));
+    if (!facts.can_prove(low)) guard = and_of(guard, facts.simplify(low));
+    if (!facts.can_prove(high)) guard = and_of(guard, facts.simplify(high));
+  }
+  class ReplaceLoad : public Rewriter {
+   public:
+    ReplaceLoad(Buffer b, Expr v) : buffer_(std::move(b)), value_(std::move(v)) {}
+    Expr operator()(const Expr& e) override {
+      const Load* node = as<Load>(e);
+      return node && node->buffer.same_as(buffer_) ? value_ : Rewriter::operator()(e);
+    }
+    using Rewriter::operator();
+
+   private:
+    Buffer buffer_;
+    Expr value_;
+  };
+  // Substitute the consumer's iters first: the producer's value uses the producer's.
+  Expr value = ReplaceLoad(buffer, produced->value)(substitute(store->value, iters));
+  std::vector<Expr> indices;
+  for (const Expr& index : store->indices) indices.push_back(facts.simplify(substitute(index, iters)));
+  auto merged = edit(*producer);
+  merged->body = make_stmt<Store>(store->buffer, indices, value);
+  merged->writes = {point_region(store->buffer, indices)};
+  VarMap bindings;
+  for (const Iter& iter : producer->iters) bindings[iter.var.get()] = iter.binding;
+  if (guard) {
+    // The producer's body keeps its own iters; the guard is a predicate over its bindings.
+    merged->predicate = and_of(merged->predicate, substitute(guard, bindings));
+  }
+  Stmt replaced = rederive_reads(finish(std::move(merged)));
+  const StmtNode* gone = removable_nest(c.state, place);
+  Stmt root = replace_stmt(c.state.root(), producer, replaced);
+  root = replace_stmt(root, gone, nullptr);
+  c.state.set_root(drop_allocation(root, buffer));
+  return {};
+}
+
+namespace {
+
+Status apply(Context& c) {
+  TW_TRY(const Block* block, c.block("block"));
+  return reverse_inline_block(c, block);
+}
+
+const RegisterPrimitive entry{"reverse_compute_inline",
+                              "moves a consumer into its one producer",
+                              {.kind = "ReverseComputeInline", .inputs = {{"block", ArgType::block, {}, "the consumer"}}, .apply = apply}};
+
+}  // namespace
+}  // namespace tilewright

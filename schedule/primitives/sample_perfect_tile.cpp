@@ -1,0 +1,60 @@
+// sample_perfect_tile: n factors whose product is the loop's extent.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/primitives/sampling_codes.h"
+#include "schedule/primitive.h"
+#include "schedule/sampling.h"
+
+namespace tilewright {
+namespace {
+
+Status apply(Context& c) {
+  TW_TRY(const For* loop, c.loop("loop"));
+  const int64_t n = c.integer("n"), limit = c.integer("max_innermost_factor");
+  if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
+  std::optional<int64_t> extent = const_int(loop->extent);
+  if (!extent) {  // symbolic: -1, 1, …, 1; the -1 is inferred by split
+    c.give_symbolic();
+    Tile tile(n, 1);
+    tile[0] = -1;
+    for (int64_t i = 1; i < n; ++i) c.give(int64_t{1});
+    c.decide(tile);
+    return {};
+  }
+  if (*extent < 1) return c.refuse(extent_not_positive, fmt::format("the loop has extent {}", *extent), loop);
+  Tile tile;
+  if (c.decision()) {
+    TW_TRY(tile, decided_tile(c, n, loop));
+    if (!is_perfect_tile(tile, *extent, static_cast<int>(n), limit)) {
+      if (c.schedule.options().repair == RepairMode::refuse)
+        return c.refuse(decision_does_not_fit, fmt::format("tile [{}] does not fit extent {}", fmt::join(tile, ", "), *extent), loop);
+      Tile repaired = c.schedule.options().repair == RepairMode::tvm ? repair_perfect_tile_tvm(tile, *extent)
+                                                                     : repair_perfect_tile(tile, *extent, limit);
+      if (repaired != tile)
+        c.schedule.note_repair(fmt::format("sample_perfect_tile: [{}] -> [{}]", fmt::join(tile, ", "), fmt::join(repaired, ", ")));
+      tile = repaired;
+    }
+  } else {
+    tile = draw_perfect_tile(c.schedule.rng(), *extent, static_cast<int>(n), limit);
+  }
+  for (int64_t factor : tile) c.give(factor);
+  c.decide(tile);
+  return {};
+}
+
+const RegisterPrimitive entry{
+    "sample_perfect_tile",
+    "draws n factors whose product is the extent of the loop, the innermost at most max_innermost_factor (-1: no limit)",
+    {.kind = "SamplePerfectTile",
+     .inputs = {{"loop", ArgType::loop, {}, "the loop to tile"}},
+     .attrs = {{"n", ArgType::integer, {}, "number of factors"},
+               {"max_innermost_factor", ArgType::integer, 16, "limit of the last factor; -1: none"}},
+     .outputs = OutputShape::ints,
+     .output_kind = SymbolKind::integer,
+     .pure = true,
+     .samples = true,
+     .apply = apply}};
+
+}  // namespace
+}  // namespace tilewright
