@@ -4,10 +4,9 @@
 // Also: expressions and index-map lambdas over given variables, which traces and schedule files hold.
 #pragma once
 
-#include <tl/expected.hpp>
-
 #include "ir/program.h"
 #include "ir/python_syntax.h"
+#include "support/result.h"
 
 namespace tilewright {
 

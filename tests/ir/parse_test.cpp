@@ -1,5 +1,5 @@
 // Goldens of program text: tests/golden/parse/*.txt hold `# before` and either `# after` (the printed form) or
-// `# error: code` with the rendered errors. TW_UPDATE_GOLDEN=1 rewrites the expectation.
+// `# error: code` with the rendered errors. `scripts/dev golden` rewrites the expectation.
 #include "ir/parse.h"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ TEST_P(ParseGolden, MatchesExpectation) {
     for (const Diagnostic& d : parsed.error()) actual += render_text(d);
     EXPECT_EQ(g.kind, "error: " + parsed.error()[0].code) << actual;
   }
-  if (std::getenv("TW_UPDATE_GOLDEN")) {
+  if (std::getenv("TILEWRIGHT_UPDATE_GOLDEN")) {
     std::ofstream(g.path) << "# before\n"
                           << g.before << "# " << (parsed ? "after" : "error: " + parsed.error()[0].code) << "\n"
                           << actual;
