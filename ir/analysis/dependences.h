@@ -39,7 +39,7 @@ struct Violation {
 /// One line that names the block, the iter, the buffer and the other end.
 std::string describe(const Violation&, const TreeIndex&);
 
-/// Results by content of a scope block. Belongs to one thread; copy-free to share between the versions of one schedule.
+/// Results by content of a scope block. Belongs to one schedule (one thread); entries survive its rewrites.
 struct ScopeFlags {
   std::vector<int8_t> affine, covered;  ///< by child: -1 unknown, 0, 1
 };
@@ -80,19 +80,26 @@ class BlockScope {
   std::optional<Violation> check_compact(Place loop);
 
  private:
-  struct Access;
-  std::optional<Violation> check_sole_writer(Place block, Place subtree) const;
+  struct Access {
+    const VarNode* memory;
+    int child;
+    bool write;
+    Buffer buffer;
+  };
   void collect();
+  const VarNode* memory(const Buffer& b) const;
+  std::vector<VarRange> loops_to_relax(Place top, Place p, const Buffer& buffer) const;
+  std::optional<Violation> check_sole_writer(Place block, Place subtree) const;
   bool compute_cover(int child);
 
   const TreeIndex& tree_;
   Place scope_;
   std::vector<Place> children_;
   std::vector<Dependence> dependences_;
-  std::vector<std::pair<const VarNode*, int>> writes_, reads_;  ///< data variable (source of aliases), child
+  std::vector<Access> accesses_;                                    ///< in program order of the children
+  std::vector<std::pair<const VarNode*, const VarNode*>> aliases_;  ///< alias and source, outer ones first
   ScopeFlags own_;
   ScopeFlags* flags_;
-  std::unordered_map<const VarNode*, const VarNode*> alias_;
 };
 
 /// Types of the iters whose bindings use the loop variable, over the blocks below the loop that are bound by it

@@ -20,8 +20,12 @@ struct Reducer {
   int arity = 1;
   /// k accumulator types → whether the reducer is defined on them.
   std::function<bool(const std::vector<DType>&)> accepts;
-  std::function<std::vector<Expr>(const std::vector<DType>&)> identity;
+  std::function<std::vector<Expr>(const std::vector<DType>&)> identity;  ///< null element: any constant (an index)
   std::function<std::vector<Expr>(const std::vector<Expr>& x, const std::vector<Expr>& y)> combine;
+  /// How a single value v enters, where that is written shorter than combine(x, lift(v)); both may be empty. The value
+  /// has the first accumulator's type.
+  std::function<std::vector<Expr>(const std::vector<Expr>& x, const Expr& v)> step = {};
+  std::function<std::vector<Expr>(const Expr& v, const std::vector<DType>& types)> lift = {};
   /// Integers only or exact (min, max, and…): re-association never changes bits.
   bool exact = false;
 };
