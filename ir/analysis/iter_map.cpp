@@ -106,6 +106,8 @@ class Detector {
     }
     std::vector<std::pair<const IterMark*, std::vector<const IterSplit*>>> uses;
     for (const IterSum& sum : indices) collect_uses(sum, uses);
+    std::vector<IterSum> bounded;
+    bounded.reserve(constraints_.size());  // `uses` points into it
     for (Constraint& c : constraints_) {
       c.used = false;
       for (auto& [mark, splits] : uses) c.used |= mark == c.whole.mark.get();
@@ -116,6 +118,8 @@ class Detector {
       if (level == IterMapCheck::bijective) return fail("the predicate bounds digits that are not used");
       if (!f_.at_most(int_imm(1, c.whole.extent->dtype), c.whole.extent))
         return fail("the predicate may never be true");
+      bounded.push_back({{c.whole}, c.lo});
+      collect_uses(bounded.back(), uses);  // digits bounded twice are not independent either
     }
     for (auto& [mark, splits] : uses)
       if (!check_uses(*mark, splits, level)) return false;
@@ -131,6 +135,7 @@ class Detector {
   /// Splits in ascending scale, each scale the product of what is below it; nothing if they do not chain.
   std::optional<std::vector<IterSplit>> order(const std::vector<IterSplit>& splits) {
     std::vector<IterSplit> rest = splits, out;
+    if (rest.empty()) return out;
     size_t first = 0;
     for (size_t i = 1; i < rest.size(); ++i) {
       std::optional<int64_t> best = const_int(rest[first].scale), c = const_int(rest[i].scale);
@@ -246,6 +251,10 @@ class Detector {
       return true;
     }
     bool exact = f_.divides(divisor, x.extent);
+    // A remainder takes all its values only if there are that many: sure for whole multiples, unless a predicate may
+    // have left none at all.
+    if (!div && !(exact && !is_bounded(*x.mark)) && !f_.at_most(divisor, x.extent))
+      return fail("a digit may be shorter than the divisor");
     // A remainder that the top digit leaves is met again in check_uses.
     bool top = f_.at_most(x.mark->extent, f_.times(x.lower_factor, x.extent));
     if (!exact && !top) return fail("a digit's extent is not a multiple of the divisor");
@@ -280,6 +289,13 @@ class Detector {
     mark->extent = extent;
     marks_.push_back(mark);
     return IterSplit{marks_.back(), int_imm(1, extent->dtype), extent, unit};
+  }
+  bool is_bounded(const IterMark& mark) const {
+    if (mark.is_var()) return false;
+    for (const Constraint& c : constraints_)
+      if (c.whole.mark.get() == &mark) return true;
+    return std::any_of(mark.sum->splits.begin(), mark.sum->splits.end(),
+                       [&](const IterSplit& s) { return is_bounded(*s.mark); });
   }
   IterMarkRef nullptr_mark() {
     auto mark = std::make_shared<IterMark>();

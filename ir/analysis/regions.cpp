@@ -200,6 +200,9 @@ std::optional<BufferRegion> lower_bound(const BufferRegion& region, const std::v
   for (size_t i = 0; i < dims.size(); ++i) {
     Range& r = out.region[dims[i].axis];
     const Expr &base = map.indices[i].base, &count = map.extents[i];
+    // An empty set of windows is no window, not one that is shorter.
+    if (!dims[i].blocks && !is_const(r.extent, 1) && !analyzer.can_prove_less(zero_of(count->dtype), count))
+      return std::nullopt;
     r = dims[i].blocks ? Range{base * r.extent, count * r.extent} : Range{base, count + r.extent - 1};
     r = analyzer.simplify(r);
   }
