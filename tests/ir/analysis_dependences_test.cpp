@@ -6,7 +6,7 @@
 
 #include "ir/analysis/reducers.h"
 #include "ir/rewrite.h"
-#include "simplify_util.h"
+#include "tests/ir/simplify_util.h"
 
 namespace tilewright {
 namespace {

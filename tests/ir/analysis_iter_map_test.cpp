@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ir/rewrite.h"
-#include "simplify_util.h"
+#include "tests/ir/simplify_util.h"
 
 namespace tilewright {
 namespace {

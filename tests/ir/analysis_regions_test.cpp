@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "simplify_util.h"
+#include "tests/ir/simplify_util.h"
 
 namespace tilewright {
 namespace {
