@@ -208,6 +208,7 @@ int64_t Schedule::integer(Symbol s) const {
 
 Result<std::vector<Symbol>> Schedule::apply(Instruction instruction, bool keep_outputs) {
   TW_TRY_VOID(check_arguments(instruction, symbols_));
+  const bool given = instruction.decision.has_value();
   const ProgramRef before_program = state_.program();  // keeps the nodes alive that the primitive points into
   const State before = state_;
   Context context(*this, instruction);
@@ -236,7 +237,15 @@ Result<std::vector<Symbol>> Schedule::apply(Instruction instruction, bool keep_o
   if (context.decided()) instruction.decision = context.decided();
   std::vector<Symbol> outputs = instruction.outputs;
   trace_.instructions.push_back(std::move(instruction));
+  decision_given_.push_back(given);
   return outputs;
+}
+
+Trace Schedule::trace_with_given_decisions() const {
+  Trace out = trace_;
+  for (size_t i = 0; i < out.instructions.size(); ++i)
+    if (!decision_given_[i]) out.instructions[i].decision.reset();
+  return out;
 }
 
 Result<std::vector<Symbol>> Schedule::call(std::string_view primitive, std::vector<std::pair<std::string, TraceValue>> arguments,

@@ -49,6 +49,8 @@ class Schedule {
   const ScheduleOptions& options() const { return options_; }
   const std::vector<SymbolValue>& symbols() const { return symbols_; }
   /// Decisions that replay had to change, as text ("sample_perfect_tile v3: [8, 16] -> [8, 12]").
+  /// The trace with only those decisions that the caller gave (not those that were drawn).
+  Trace trace_with_given_decisions() const;
   const std::vector<std::string>& repairs() const { return repairs_; }
   void note_repair(std::string text) { repairs_.push_back(std::move(text)); }
 
@@ -113,6 +115,7 @@ class Schedule {
   ScheduleOptions options_;
   std::vector<SymbolValue> symbols_;
   std::vector<std::string> repairs_;
+  std::vector<bool> decision_given_;  ///< by instruction of the trace
 };
 
 TW_REFUSAL_CODE(no_schedulable_function, "no-schedulable-function", "the program has no function with blocks, or several and none named main");

@@ -1,0 +1,225 @@
+// packed_tiling: float contractions on CPUs as hand-written libraries do them. The operand that the innermost output axis indexes is
+// packed in panels as wide as the register tile; the reduction is cut into blocks of kc; partial sums of one block live in
+// registers; rows and columns are tiled for the caches.
+//
+//   for io, jo:  for k0:  for i1, j1:  acc[mr, nr] = Σ_k1 A[i, k] · panel[j // nr, k, j % nr];   C[i, j] += acc
+//
+// One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are sampled.
+#include <algorithm>
+
+#include "ir/analysis/reducers.h"
+#include "ir/visit.h"
+#include "search/rules/block_queries.h"
+#include "search/rules/rule.h"
+
+namespace tilewright {
+
+namespace {
+
+TW_REFUSAL_CODE(handle_missing, "packed-copy-unexpected", "the packed copy has another shape than the rule expects");
+
+constexpr const char* kMark = "meta_schedule.tiling_structure";
+
+/// The one load of the block that the innermost output iter indexes, with its region's place among the reads.
+struct Operands {
+  int wide = -1;                  ///< read region indexed by the innermost output iter
+  size_t row = 0, column = 0;     ///< iters of the register tile: the last two spatial iters
+  std::vector<size_t> others;     ///< spatial iters outside the tile (batch)
+  std::vector<size_t> reduction;
+  int lanes = 0;
+};
+
+std::optional<Operands> analyse(const Block& b, const Target& target) {
+  if (b.writes.size() != 1 || !b.init || !b.writes[0].buffer->dtype.is_float()) return std::nullopt;
+  std::optional<MatchedReducer> reducer = match_reducer(b);
+  if (!reducer || reducer->reducer->name != "sum") return std::nullopt;
+  Operands o;
+  std::vector<size_t> spatial;
+  for (size_t i = 0; i < b.iters.size(); ++i) {
+    if (b.iters[i].type == IterType::spatial) spatial.push_back(i);
+    else o.reduction.push_back(i);
+  }
+  if (spatial.size() < 2 || o.reduction.empty()) return std::nullopt;
+  // The column is the iter of the output's innermost index; the row the nearest other spatial iter of non-unit extent.
+  const VarNode* column = as<VarNode>(b.writes[0].region.back().min);
+  std::optional<size_t> col, row;
+  for (size_t i : spatial)
+    if (b.iters[i].var.get() == column) col = i;
+  if (!col) return std::nullopt;
+  for (size_t i : spatial)
+    if (i != *col && !is_const(b.iters[i].dom.extent, 1)) row = i;
+  if (!row) return std::nullopt;
+  o.row = *row;
+  o.column = *col;
+  for (size_t i : spatial)
+    if (i != o.row && i != o.column) o.others.push_back(i);
+  for (size_t r = 0; r < b.reads.size(); ++r) {
+    bool uses_column = false, uses_row = false, point = true;
+    for (const Range& range : b.reads[r].region) {
+      uses_column = uses_column || uses_var(range.min, column);
+      uses_row = uses_row || uses_var(range.min, b.iters[o.row].var.get());
+      point = point && is_const(range.extent, 1);
+    }
+    if (!point) return std::nullopt;
+    if (uses_column && uses_row) return std::nullopt;
+    if (uses_column) {
+      if (o.wide >= 0) return std::nullopt;
+      o.wide = static_cast<int>(r);
+    }
+  }
+  if (o.wide < 0) return std::nullopt;
+  o.lanes = target.lanes(b.writes[0].buffer->dtype.bits);
+  std::optional<int64_t> n = const_int(b.iters[o.column].dom.extent), m = const_int(b.iters[o.row].dom.extent);
+  if (!n || !m || *n < o.lanes || *m < 2) return std::nullopt;
+  for (size_t r : o.reduction)
+    if (!const_int(b.iters[r].dom.extent)) return std::nullopt;
+  return o;
+}
+
+/// Index map of the packed operand: iters that it uses, the column cut into (panel, lane), lane innermost.
+IndexMapRef panel_map(const Block& b, const Operands& o, int64_t width) {
+  auto map = std::make_unique<IndexMap>();
+  for (const Iter& iter : b.iters) map->inputs.push_back(make_var(iter.var->name));
+  auto used = [&](size_t i) {
+    return std::any_of(b.reads[o.wide].region.begin(), b.reads[o.wide].region.end(),
+                       [&](const Range& r) { return uses_var(r.min, b.iters[i].var.get()); });
+  };
+  for (size_t i : o.others)
+    if (used(i)) map->outputs.push_back(map->inputs[i]);
+  map->outputs.push_back(floor_div(Expr(map->inputs[o.column]), width));
+  for (size_t i : o.reduction)
+    if (used(i)) map->outputs.push_back(map->inputs[i]);
+  map->outputs.push_back(floor_mod(Expr(map->inputs[o.column]), width));
+  return IndexMapRef(map.release());
+}
+
+std::vector<int64_t> tile_heights(int vectors, int registers) {
+  std::vector<int64_t> out;
+  for (int64_t mr = 1; mr <= 14; ++mr)
+    if ((mr + 1) * vectors + 1 <= registers) out.push_back(mr);
+  return out;
+}
+
+std::vector<double> even(size_t n) { return std::vector<double>(n, 1.0 / static_cast<double>(n)); }
+
+std::vector<int64_t> up_to(std::vector<int64_t> values, int64_t extent) {
+  std::vector<int64_t> out;
+  for (int64_t v : values)
+    if (v < extent) out.push_back(v);
+  out.push_back(extent);
+  return out;
+}
+
+Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, bool pack, const Target& target) {
+  TW_TRY(const Block* block, s.block(rv));
+  const int64_t nr = int64_t{vectors} * o.lanes;
+  const int64_t rows = *const_int(block->iters[o.row].dom.extent), columns = *const_int(block->iters[o.column].dom.extent);
+  int64_t depth = 1;
+  for (size_t r : o.reduction) depth *= *const_int(block->iters[r].dom.extent);
+  TW_TRY_VOID(s.annotate(rv, kMark, "packed"));
+  if (pack) {
+    TW_TRY(BlockRV packed, s.reindex_cache_read(rv, o.wide, "global", panel_map(*block, o, nr)));
+    TW_TRY(std::vector<LoopRV> loops, s.get_loops(packed));
+    // Panels outermost, the lane innermost: rows of a panel are written as whole vectors.
+    TW_TRY(const Block* copy, s.block(packed));
+    std::optional<size_t> column_loop;
+    for (size_t i = 0; i < copy->iters.size(); ++i)
+      if (copy->iters[i].var->name == block->iters[o.column].var->name) column_loop = i;
+    if (!column_loop) return refuse(handle_missing, "the packed copy has no column");
+    const VarNode* bound = as<VarNode>(copy->iters[*column_loop].binding);
+    std::optional<size_t> at;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      TW_TRY(const For* loop, s.loop(loops[i]));
+      if (loop->var.get() == bound) at = i;
+    }
+    if (!at) return refuse(handle_missing, "the column is not a loop");
+    TW_TRY(std::vector<LoopRV> halves, s.split(loops[*at], TraceList{nullptr, nr}));
+    std::vector<LoopRV> order{halves[0]};
+    for (size_t i = 0; i < loops.size(); ++i)
+      if (i != *at) order.push_back(loops[i]);
+    order.push_back(halves[1]);
+    TW_TRY_VOID(s.reorder(order));
+    TW_TRY_VOID(s.parallel(halves[0]));
+    TW_TRY_VOID(s.vectorize(halves[1]));
+  }
+  // Reduction: one fused loop, cut into blocks of kc.
+  TW_TRY(std::vector<LoopRV> loops, s.get_loops(rv));
+  std::vector<LoopRV> others, reduction, order;
+  for (size_t i : o.others) others.push_back(loops[i]);
+  for (size_t i : o.reduction) reduction.push_back(loops[i]);
+  order = others;
+  order.push_back(loops[o.row]);
+  order.push_back(loops[o.column]);
+  order.insert(order.end(), reduction.begin(), reduction.end());
+  TW_TRY_VOID(s.reorder(order));
+  LoopRV k = reduction[0];
+  if (reduction.size() > 1) {
+    TW_TRY(k, s.fuse(reduction));
+  }
+  std::vector<int64_t> kcs = up_to({64, 128, 192, 256, 384, 512}, depth);
+  if (reduction.size() > 1) kcs = {depth};  // blocks of a fused reduction would cut its digits
+  TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
+  std::vector<int64_t> heights = tile_heights(vectors, target.vector_registers);
+  std::erase_if(heights, [&](int64_t h) { return h > rows; });
+  TW_TRY(IntRV mr, s.sample_categorical(heights, even(heights.size())));
+  std::vector<int64_t> row_tiles = up_to({1, 2, 4, 8, 16, 32}, std::max<int64_t>(1, rows / 2)), column_tiles = up_to({1, 2, 4, 8, 16}, std::max<int64_t>(1, columns / nr));
+  TW_TRY(IntRV row_tile, s.sample_categorical(row_tiles, even(row_tiles.size())));
+  TW_TRY(IntRV column_tile, s.sample_categorical(column_tiles, even(column_tiles.size())));
+  std::vector<int64_t> unrolls{1, 2, 4, 8};
+  std::erase_if(unrolls, [&](int64_t u) { return depth % u != 0; });
+  TW_TRY(IntRV unroll, s.sample_categorical(unrolls, even(unrolls.size())));
+
+  TW_TRY(std::vector<LoopRV> ks, s.split(k, TraceList{nullptr, kc}));
+  TW_TRY(BlockRV partial, s.rfactor(ks[0], 0));
+  // The sum over blocks: tiled for the caches, k blocks inside the outer tile, one register tile innermost.
+  TW_TRY(std::vector<LoopRV> sum_loops, s.get_loops(rv));
+  const size_t outer = others.size();
+  TW_TRY(std::vector<LoopRV> is, s.split(sum_loops[outer], TraceList{nullptr, row_tile, mr}));
+  TW_TRY(std::vector<LoopRV> js, s.split(sum_loops[outer + 1], TraceList{nullptr, column_tile, nr}));
+  std::vector<LoopRV> nest(sum_loops.begin(), sum_loops.begin() + static_cast<std::ptrdiff_t>(outer));
+  for (LoopRV l : {is[0], js[0], sum_loops[outer + 2], js[1], is[1], is[2], js[2]}) nest.push_back(l);
+  TW_TRY_VOID(s.reorder(nest));
+  TW_TRY_VOID(s.compute_at(partial, is[1], true));
+  TW_TRY_VOID(s.unroll(is[2]));
+  TW_TRY_VOID(s.vectorize(js[2]));
+  // Partial sums: k outside of the tile.
+  TW_TRY(std::vector<LoopRV> tile, s.get_loops(partial));
+  const size_t n = tile.size();
+  TW_TRY(std::vector<LoopRV> steps, s.split(tile[n - 1], TraceList{nullptr, unroll}));
+  LoopRV tile_row = tile[n - 3], tile_column = tile[n - 2];
+  TW_TRY_VOID(s.reorder({steps[0], steps[1], tile_row, tile_column}));
+  TW_TRY_VOID(s.unroll(steps[1]));
+  TW_TRY_VOID(s.unroll(tile_row));
+  TW_TRY_VOID(s.vectorize(tile_column));
+  TW_TRY(BlockRV init, s.decompose_reduction(partial, steps[0]));
+  TW_TRY(std::vector<LoopRV> init_loops, s.get_loops(init));
+  TW_TRY_VOID(s.unroll(init_loops[init_loops.size() - 2]));
+  // Outer tiles in parallel.
+  std::vector<LoopRV> parallel(nest.begin(), nest.begin() + static_cast<std::ptrdiff_t>(outer + 2));
+  TW_TRY(LoopRV fused, s.fuse(parallel));
+  TW_TRY_VOID(s.parallel(fused));
+  return s;
+}
+
+std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) {
+  auto block = s.block(rv);
+  if (!block || !context.target.is_cpu() || !needs_tiling(s, **block)) return {s};
+  std::optional<Operands> operands = analyse(**block, context.target);
+  if (!operands) return {s};
+  std::vector<Schedule> out;
+  for (int vectors = 1; vectors <= 4; ++vectors) {
+    if (int64_t{vectors} * operands->lanes > *const_int((*block)->iters[operands->column].dom.extent)) break;
+    for (bool pack : {true, false}) {
+      auto built = build(s, rv, *operands, vectors, pack, context.target);
+      if (built) out.push_back(std::move(*built));
+    }
+  }
+  out.push_back(s);
+  return out;
+}
+
+const Register<ScheduleRule> entry{"packed_tiling", "packs an operand of float contractions in panels and tiles for registers and caches", {apply}};
+
+}  // namespace
+
+}  // namespace tilewright
