@@ -8,10 +8,13 @@
 namespace tilewright::text {
 
 // --- errors and names
-// ----------------------------------------------------------------------------------------------------
 
 Diagnostic& Reader::error(const RefusalCode& code, TextRange where, std::string message) {
   return errors_.add(code, place_.value_or(where), std::move(message));
+}
+
+std::string Reader::source_of(const py::Expr* e) const {
+  return place_ ? "…" : std::string(tree_.source->slice(e->range));
 }
 
 const Binding* Reader::find(std::string_view name) {
@@ -22,8 +25,9 @@ const Binding* Reader::find(std::string_view name) {
 const Binding* Reader::resolve(const py::Name& name) {
   if (const Binding* b = find(name.id)) return b;
   Diagnostic& d = error(text_code::undefined_name, name.range, fmt::format("`{}` is not defined here", name.id));
-  std::vector<std::string> known;
-  for (const auto& [id, binding] : names_) known.emplace_back(id);
+  std::vector<std::string> known;  // one letter is near every other letter
+  for (const auto& [id, binding] : names_)
+    if (name.id.size() > 1) known.emplace_back(id);
   std::ranges::sort(known);
   if (std::string best = did_you_mean(name.id, known); !best.empty()) d.help = fmt::format("did you mean `{}`?", best);
   return nullptr;
@@ -99,7 +103,6 @@ const py::Expr* Reader::constant(const py::Expr* e) {
 }
 
 // --- arguments
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<Args> Reader::arguments(const py::Call& call, std::string_view function, std::string_view signature) {
   struct Slot {
@@ -240,7 +243,6 @@ bool Reader::items_of(const py::Expr* e, std::vector<const py::Expr*>& out) {
 }
 
 // --- attribute values
-// ----------------------------------------------------------------------------------------------------
 
 std::optional<Attr> Reader::attr_value(const py::Expr* e) {
   e = constant(e);

@@ -93,7 +93,6 @@ void Reader::regions(const py::Call& call, bool reads) {
 }
 
 // --- axes
-// ----------------------------------------------------------------------------------------------------------------
 
 void Reader::add_iter(const py::Name& n, Range dom, IterType type, Expr binding) {
   Var v = make_var(std::string(n.id), binding->dtype);
@@ -189,7 +188,6 @@ void Reader::remap(const py::Call& call, const py::Expr* target) {
 }
 
 // --- init, allocations, aliases
-// ------------------------------------------------------------------------------------------
 
 void Reader::init(const py::With& s, Body& body) {
   (void)body;

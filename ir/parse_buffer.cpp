@@ -307,7 +307,7 @@ Expr Reader::pointer_to(const py::Expr* base, const py::Expr* index, TextRange w
 }
 
 // A.access_ptr(mask, offset=, extent=): the canonical tvm_access_ptr(type, data, offset, extent, mask).
-Expr Reader::access_pointer(const Buffer& b, const Args& args, size_t first, TextRange where) {
+Expr Reader::access_pointer(const Buffer& b, const Args& args, size_t first) {
   const py::Expr* mask = constant(args[first]);
   int64_t bits = 0;
   if (const py::String* s = py::as<py::String>(mask)) {
@@ -328,9 +328,9 @@ Expr Reader::access_pointer(const Buffer& b, const Args& args, size_t first, Tex
   } else {
     size = int_imm(1);
     for (const Expr& x : b->shape) size = size * x;
+    if (args[first + 1] && offset) size = size - offset;
   }
   if (!offset || !size) return nullptr;
-  (void)where;
   return tilewright::call(
       kHandle, operation("tvm_access_ptr"),
       {tilewright::make<StringImm>(kHandle, b->dtype.str()), Expr(b->data), offset, size, int_imm(bits)});

@@ -507,7 +507,6 @@ Operand Reader::unknown_name(TextRange where, std::string_view name) {
 }
 
 // --- methods and attributes
-// ----------------------------------------------------------------------------------------------
 
 Operand Reader::method_call(const py::Call& e, const py::Attribute& f) {
   if (f.name == "astype") {
@@ -529,7 +528,7 @@ Operand Reader::method_call(const py::Call& e, const py::Attribute& f) {
       if (e.args.size() > 1)
         return fail(text_code::wrong_argument_count, e.args[1]->range,
                     "expected keywords after the mask of `access_ptr`");
-      return {access_pointer(b, *a, 0, e.range)};
+      return {access_pointer(b, *a, 0)};
     }
     if (f.name == "vload") {
       std::optional<Args> a = arguments(e, "vload", "begin dtype?");

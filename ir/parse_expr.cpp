@@ -88,7 +88,6 @@ std::optional<BinaryOp> binary_op(py::Op op) {
 }
 
 // --- literals
-// ------------------------------------------------------------------------------------------------------------
 
 Expr Reader::typed(const Operand& v, DType want, TextRange where) {
   if (!v || !v.literal) return v.e;
@@ -206,7 +205,6 @@ Operand Reader::literal_arithmetic(py::Op op, const Expr& a, const Expr& b, Text
 }
 
 // --- operators
-// -----------------------------------------------------------------------------------------------------------
 
 bool Reader::unify(Operand& a, Operand& b, TextRange where) {
   if (a.literal && b.literal) {
@@ -352,7 +350,6 @@ Operand Reader::logical(const py::Binary& e) {
 }
 
 // --- names and dispatch
-// --------------------------------------------------------------------------------------------------
 
 Operand Reader::name(const py::Name& e) {
   const Binding* b = resolve(e);
@@ -410,10 +407,13 @@ Operand Reader::operand(const py::Expr* e) {
     }
     case py::ExprKind::kCompare:
       return compare(*py::as<py::Compare>(e));
-    case py::ExprKind::kConditional:
+    case py::ExprKind::kConditional: {
+      const py::Conditional* c = py::as<py::Conditional>(e);
       error(text_code::construct_not_supported, e->range, "a conditional expression is not read").help =
-          "write `T.if_then_else(condition, a, b)`";
+          fmt::format("write `T.if_then_else({}, {}, {})`", source_of(c->condition), source_of(c->then_value),
+                      source_of(c->else_value));
       return {};
+    }
     default:
       break;
   }

@@ -139,7 +139,6 @@ void Reader::module_class(const py::ClassDef& s, Program& program) {
 }
 
 // --- functions
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<bool> Reader::marked_function(const py::FunctionDef& s, Function& f) {
   for (const py::Expr* d : s.decorators) {
@@ -243,7 +242,7 @@ void Reader::scalar_parameter(const py::Parameter& p, Function& f) {
   const py::Subscript* subscript = py::as<py::Subscript>(p.annotation);
   const py::Expr* head = call ? call->function : subscript ? subscript->value : p.annotation;
   std::string_view name = t_name(head);
-  if (name == "Buffer") return define_new(p.name, Poison{}, p.range);  // buffer_parameter fills it in
+  if (name == "Buffer") return define(p.name, Poison{}, p.range);  // buffer_parameter fills it in
   std::optional<DType> d = name == "Ptr" ? std::optional(kHandle) : DType::parse(name);
   if (!d || d->is_void()) {
     Diagnostic& e =
@@ -256,7 +255,7 @@ void Reader::scalar_parameter(const py::Parameter& p, Function& f) {
   }
   out.var = make_var(std::string(p.name), *d);
   spans_.add(out.var.get(), p.range);
-  define_new(p.name, Expr(out.var), p.range);
+  define(p.name, Expr(out.var), p.range);
 }
 
 void Reader::buffer_parameter(const py::Parameter& p, Param& out) {
@@ -306,7 +305,15 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
     define_new(p.name, Expr(v), p.range);
   }
   // Scalars first: extents of buffers may name parameters that come later.
-  for (const py::Parameter& p : s.params) scalar_parameter(p, *f);
+  for (size_t i = 0; i < s.params.size(); ++i) {
+    const py::Parameter* twice =
+        std::ranges::find(s.params.data(), s.params.data() + i, s.params[i].name, &py::Parameter::name);
+    if (twice != s.params.data() + i)
+      error(text_code::duplicate_name, s.params[i].range,
+            fmt::format("parameter `{}` is defined twice", s.params[i].name))
+          .notes.push_back(note("first defined here", twice->range));
+    scalar_parameter(s.params[i], *f);
+  }
   for (size_t i = 0; i < s.params.size(); ++i) buffer_parameter(s.params[i], f->params[i]);
   if (s.returns && !py::as<py::Constant>(s.returns)) {
     std::optional<DType> d = dtype_value(s.returns);

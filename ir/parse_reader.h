@@ -103,6 +103,7 @@ class Reader {
     error(code, where, std::move(message));
     return {};
   }
+  std::string source_of(const py::Expr*) const;  ///< for helps that can be pasted
   const Binding* find(std::string_view name);
   const Binding* resolve(const py::Name&);                           ///< reports undefined-name
   void define_new(std::string_view name, Meaning, TextRange where);  ///< reports duplicate-name within one scope
@@ -182,7 +183,7 @@ class Reader {
   bool indices(const Buffer&, const py::Expr* index, TextRange, std::vector<Expr>& out);
   std::optional<BufferRegion> region(const py::Expr*);
   Expr pointer_to(const py::Expr* buffer_element, const py::Expr* indices, TextRange);
-  Expr access_pointer(const Buffer&, const Args&, size_t first_slot, TextRange);
+  Expr access_pointer(const Buffer&, const Args&, size_t first_slot);
 
   // --- modules and functions (parse_module.cpp)
   void imports(const py::Import&);

@@ -144,7 +144,7 @@ class Collect {
   }
 
   static Range from(const Expr& base, int64_t low, int64_t end, DType t) {
-    Expr min = base ? base + low : int_imm(low, t);
+    Expr min = !base ? int_imm(low, t) : low < 0 ? base - (-low) : base + low;
     return {min, int_imm(end - low, min->dtype)};
   }
 

@@ -151,7 +151,7 @@ void Reader::call_statement(const py::Call& call, TextRange where, Body& body) {
     return add(body, make_stmt<Return>(Expr()), where);
   } else if (name.starts_with("axis.") || name == "match_buffer" || name.ends_with("alloc_buffer")) {
     error(text_code::wrong_argument_type, call.range, fmt::format("expected a name for the result of `T.{}`", name))
-        .help = fmt::format("write `name = T.{}(…)`", name);
+        .help = fmt::format("write `name = {}`", source_of(&call));
     return;
   }
   Operand v = this->call(call);
@@ -175,7 +175,6 @@ void Reader::method_statement(const py::Call& call, const py::Attribute& method,
 }
 
 // --- assignment
-// ----------------------------------------------------------------------------------------------------------
 
 void Reader::store(const Buffer& b, std::vector<Expr> index, const Operand& v, const py::Expr* from, TextRange where,
                    Body& body) {
@@ -193,7 +192,7 @@ void Reader::store(const Buffer& b, std::vector<Expr> index, const Operand& v, c
         error(text_code::dtype_mismatch, from->range,
               fmt::format("expected a value of type {} for `{}`, found {}", want.str(), b->name, have.str()));
     if (have.lanes == want.lanes && !want.is_bool() && have.is_float())
-      d.help = fmt::format("write `T.Cast(\"{}\", …)`", want.str());
+      d.help = fmt::format("write `T.Cast(\"{}\", {})`", want.str(), source_of(from));
     return;
   }
   add(body, make_stmt<Store>(b, std::move(index), cast(want, e)), where);
@@ -428,7 +427,6 @@ void Reader::flat_buffer(const py::Call& call, std::string_view name, const py::
 }
 
 // --- loops and launches
-// --------------------------------------------------------------------------------------------------
 
 std::optional<std::string> Reader::thread_axis(const py::Expr* e) {
   std::optional<std::string> axis_name = text_value(e, "the thread axis");
@@ -633,7 +631,6 @@ void Reader::if_statement(const py::If& s, Body& body) {
 }
 
 // --- with
-// ----------------------------------------------------------------------------------------------------------------
 
 void Reader::with(const py::With& s, Body& body) {
   std::string_view first = callee(s.items[0].context);

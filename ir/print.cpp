@@ -127,7 +127,6 @@ class Printer : public text::ExprPrinter {
   }
 
   // --- functions
-  // ------------------------------------------------------------------------------------------------------
 
   /// Buffers whose shape names symbolic extents are declared inside the function, after those.
   bool by_handle(const Param& p, const Function& f) {
@@ -195,7 +194,6 @@ class Printer : public text::ExprPrinter {
   }
 
   // --- buffers
-  // --------------------------------------------------------------------------------------------------------
 
   /// Extents over variables without a name yet are strings, which declare them.
   void extents(const std::vector<Expr>& items) {
@@ -244,7 +242,6 @@ class Printer : public text::ExprPrinter {
   }
 
   // --- statements
-  // -----------------------------------------------------------------------------------------------------
 
   /// `last`: nothing follows in the sequence, so that a statement that encloses the rest needs no `with`.
   void statement(const Stmt& s, bool last) {
@@ -459,7 +456,6 @@ class Printer : public text::ExprPrinter {
   }
 
   // --- blocks
-  // ---------------------------------------------------------------------------------------------------------
 
   void block(const Block& b, const Stmt& s) {
     size_t names = names_.mark();
@@ -615,7 +611,6 @@ PrintedProgram print_with_places(const Program& p, PrintOptions options, const s
 Span locate(const Program& p, const void* node) { return print_with_places(p).spans.find(node); }
 
 // --- the older dialect
-// ---------------------------------------------------------------------------------------------------
 
 namespace {
 

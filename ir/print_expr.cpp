@@ -11,7 +11,6 @@
 namespace tilewright::text {
 
 // --- names
-// ---------------------------------------------------------------------------------------------------------------
 
 Names::Names()
     : used_{"False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
@@ -62,7 +61,6 @@ void ExprPrinter::define(const Buffer& b) {
 }
 
 // --- constants
-// -----------------------------------------------------------------------------------------------------------
 
 void ExprPrinter::quoted(std::string_view s) {
   out_ += '"';
@@ -108,7 +106,6 @@ void ExprPrinter::constant(const FloatImm& c) {
 }
 
 // --- expressions
-// ---------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -334,7 +331,6 @@ void ExprPrinter::region(const BufferRegion& r) {
 }
 
 // --- attribute values
-// ----------------------------------------------------------------------------------------------------
 
 void ExprPrinter::dict(const AttrDict& d) {
   out_ += '{';
