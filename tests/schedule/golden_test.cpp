@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "ir/equal.h"
-#include "ir/execution.h"
+#include "tests/ir/execution.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "schedule/schedule.h"
