@@ -43,7 +43,7 @@ OWNERS = {
     "libpq": (r"libpq-fe\.h|libpq/", "database"),
     "oneTBB": (r"(tbb|oneapi)/", "search export"),
     "CLI11": (r"CLI/", "tools"),
-    "toml++": (r"toml\+\+/|toml\.hpp", "tools"),
+    "toml++": (r"toml\+\+/|toml\.hpp", "tools tests/workloads"),
     "spdlog": (r"spdlog/", "tools measure"),
     "OpenSSL": (r"openssl/", "measure"),
     "libseccomp": (r"seccomp\.h", "measure"),

@@ -1,8 +1,6 @@
 #include "workloads/builder.h"
 
-#include <algorithm>
-
-#include "ir/visit.h"
+#include "ir/analysis/regions.h"
 
 namespace tilewright {
 
@@ -12,39 +10,6 @@ std::vector<Expr> extents(const std::vector<int64_t>& shape) {
   std::vector<Expr> out;
   for (int64_t n : shape) out.push_back(int_imm(n));
   return out;
-}
-
-Range point_range(const Expr& index) { return {index, int_imm(1)}; }
-
-/// Smallest range around both whose bounds differ by a constant; the whole dimension when that is not known.
-Range hull(const Range& a, const Expr& index, const Expr& whole) {
-  if (a.min->hash == index->hash && is_const(a.extent, 1)) return a;
-  // The operators here read at most two points of one buffer, and those that differ do so by a constant offset.
-  const Binary* sum = as<Binary>(index);
-  if (sum && sum->op == BinaryOp::add && sum->a->hash == a.min->hash)
-    if (std::optional<int64_t> offset = const_int(sum->b); offset && *offset >= 0) return {a.min, int_imm(*offset + 1)};
-  return {int_imm(0), whole};
-}
-
-/// What the value reads, in order of first access; `out` itself is left out (a reduction's update).
-std::vector<BufferRegion> reads_of(const Expr& value, const Buffer& out) {
-  std::vector<BufferRegion> regions;
-  walk(value, [&](const Expr& e) {
-    const Load* l = as<Load>(e);
-    if (!l || l->buffer.get() == out.get()) return true;
-    auto it = std::find_if(regions.begin(), regions.end(),
-                           [&](const BufferRegion& r) { return r.buffer.get() == l->buffer.get(); });
-    if (it == regions.end()) {
-      BufferRegion region{l->buffer, {}};
-      for (const Expr& index : l->indices) region.region.push_back(point_range(index));
-      regions.push_back(std::move(region));
-    } else {
-      for (size_t d = 0; d < l->indices.size(); ++d)
-        it->region[d] = hull(it->region[d], l->indices[d], l->buffer->shape[d]);
-    }
-    return true;
-  });
-  return regions;
 }
 
 }  // namespace
@@ -95,13 +60,14 @@ void ProgramBuilder::stage(const std::string& block, const Buffer& out, const st
   // A scalar result still has a block with an iter: analyses ask for at least one.
   if (iters.empty()) add("u", 1, IterType::spatial);
 
-  const Expr result = value(point, rest);
-  BufferRegion written{out, {}};
-  for (const Expr& index : point) written.region.push_back(point_range(index));
-  Stmt store = make_stmt<Store>(out, point, result);
+  Stmt store = make_stmt<Store>(out, point, value(point, rest));
   Stmt start = init ? Stmt(make_stmt<Store>(out, point, const_of(*init, out->dtype))) : Stmt();
-  Stmt nest = make_stmt<Block>(block, iters, Expr(), reads_of(result, out), std::vector<BufferRegion>{written},
-                               std::vector<Buffer>(), std::vector<MatchBuffer>(), AttrDict(), start, store);
+  auto node = edit(*make_stmt<Block>(block, iters, Expr(), std::vector<BufferRegion>(), std::vector<BufferRegion>(),
+                                     std::vector<Buffer>(), std::vector<MatchBuffer>(), AttrDict(), start, store));
+  Signature signature = derive_signature(*node);
+  node->reads = std::move(signature.reads);
+  node->writes = std::move(signature.writes);
+  Stmt nest = tilewright::finish(std::move(node));
   for (size_t i = loops.size(); i-- > 0;) nest = make_loop(loops[i], iters[i].dom.extent, nest);
   stages_.push_back(std::move(nest));
 }

@@ -18,6 +18,8 @@ class AccessCompiler : public ExprCompiler {
   using ExprCompiler::ExprCompiler;
 
  protected:
+  /// Memory or registers for every parameter, and checks that the arguments' extents agree.
+  void declare_parameters(const Function&);
   /// A new memory slot, reached by the buffer's data variable.
   int add_memory(const BufferNode&, int parameter);
   /// Declares the buffer over the memory of its data variable. Unbound variables among the strides are bound to the
@@ -38,6 +40,7 @@ class AccessCompiler : public ExprCompiler {
   Linear multiply(const Linear&, int factor_reg);
 
  private:
+  void parameter(const Param&);
   void emit_load(DType element, int d, int address, int memory);
   void emit_store(DType element, int value, int address, int memory);
   bool bind_if_free(const Expr&, int reg);

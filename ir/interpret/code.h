@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,11 @@ namespace tilewright::interpreter {
   OP(mov)                                                                                                              \
   OP(lea)                                                                                                              \
   OP(select) /* 64-bit integers; wrap narrows to x bits, signed when c is 1 */                                         \
-      OP(add_i) OP(sub_i) OP(mul_i) OP(floor_div_i) OP(floor_mod_i) OP(trunc_div_i) OP(trunc_mod_i) OP(div_u)          \
-          OP(mod_u) OP(min_i) OP(max_i) OP(min_u) OP(max_u) OP(and_i) OP(or_i) OP(xor_i) OP(shift_left_i)              \
-              OP(shift_right_i) OP(shift_right_u) OP(eq_i) OP(ne_i) OP(lt_i) OP(le_i) OP(lt_u) OP(le_u) OP(wrap)       \
-                  OP(popcount_i) OP(clz_i) OP(dp4a_s) OP(dp4a_u) /* float32 and float64 */                             \
+  OP(add_i)                                                                                                            \
+  OP(sub_i) OP(mul_i) OP(floor_div_i) OP(floor_mod_i) OP(trunc_div_i) OP(trunc_mod_i) OP(div_u) OP(mod_u) OP(min_i)    \
+      OP(max_i) OP(min_u) OP(max_u) OP(and_i) OP(or_i) OP(xor_i) OP(shift_left_i) OP(shift_right_i) OP(shift_right_u)  \
+          OP(eq_i) OP(ne_i) OP(lt_i) OP(le_i) OP(lt_u) OP(le_u) OP(wrap) OP(popcount_i) OP(clz_i) OP(dp4a_s)           \
+              OP(dp4a_u) /* float32 and float64 */                                                                     \
       OP(add_f) OP(sub_f) OP(mul_f) OP(div_f) OP(min_f) OP(max_f) OP(eq_f) OP(ne_f) OP(lt_f) OP(le_f) OP(fma_f)        \
           OP(call_f) OP(add_d) OP(sub_d) OP(mul_d) OP(div_d) OP(min_d) OP(max_d) OP(eq_d) OP(ne_d) OP(lt_d) OP(le_d)   \
               OP(fma_d) OP(call_d) /* conversions; x is a type key where one is needed */                              \
@@ -190,5 +192,9 @@ struct AllocatedMemory {
 };
 
 Result<InterpreterCode> compile_function(const Function&, const InterpretOptions&);
+
+/// Checks the arguments and puts them into registers and memory.
+Status bind_arguments(const InterpreterCode&, std::span<Tensor> args, std::span<Reg> registers,
+                      std::span<Memory> memory);
 
 }  // namespace tilewright::interpreter

@@ -54,8 +54,7 @@ class FunctionCompiler : public AccessCompiler {
   using AccessCompiler::AccessCompiler;
 
   void function(const Function& f) {
-    for (const Param& p : f.params) parameter(p);
-    check_extents(f);
+    declare_parameters(f);
     statement(f.body);
     for (size_t jump : returns_) patch(jump);
     emit_to(Op::halt, 0);
@@ -72,61 +71,7 @@ class FunctionCompiler : public AccessCompiler {
     std::vector<size_t> breaks, continues;
   };
 
-  // --- parameters
-  // ------------------------------------------------------------------------------------------------------
-
-  void parameter(const Param& p) {
-    ParameterBinding binding;
-    binding.name = p.buffer ? p.buffer->name : p.var->name;
-    binding.dtype = p.buffer ? p.buffer->dtype : p.var->dtype;
-    binding.is_buffer = static_cast<bool>(p.buffer);
-    binding.is_handle = !p.buffer && p.var->dtype.is_handle();
-    const int index = static_cast<int>(code_.parameters.size());
-    if (p.buffer) {
-      binding.memory = add_memory(*p.buffer, index);
-      for (const Expr& e : p.buffer->shape) {
-        const std::optional<int64_t> extent = const_int(e);
-        binding.extents.push_back(extent.value_or(-1));
-        binding.extent_regs.push_back(extent ? constant(*extent) : fresh({0, int64_t{1} << 31}));
-      }
-    } else if (binding.is_handle) {
-      BufferNode pointer;
-      pointer.name = p.var->name;
-      pointer.data = p.var;
-      pointer.dtype = kUInt8;
-      binding.memory = add_memory(pointer, index);
-    } else {
-      binding.value_reg = fresh(interval_of(p.var->dtype));
-      bind(p.var.get(), {binding.value_reg});
-    }
-    code_.parameters.push_back(std::move(binding));
-  }
-
-  /// Extents that are variables take the value of the first buffer that uses them; all others must agree.
-  void check_extents(const Function& f) {
-    for (size_t i = 0; i < f.params.size(); ++i) {
-      const BufferNode* b = f.params[i].buffer.get();
-      if (!b) continue;
-      for (size_t d = 0; d < b->shape.size(); ++d)
-        if (const VarNode* v = as<VarNode>(b->shape[d]); v && !env_.contains(v))
-          bind(v, {code_.parameters[i].extent_regs[d]});
-    }
-    for (size_t i = 0; i < f.params.size(); ++i) {
-      const BufferNode* b = f.params[i].buffer.get();
-      if (!b) continue;
-      const std::vector<int> regs = code_.parameters[i].extent_regs;
-      for (size_t d = 0; d < b->shape.size(); ++d) {
-        const int expected = scalar(b->shape[d]);
-        if (expected == regs[d] || const_int(b->shape[d])) continue;
-        emit_to(Op::check_equal, 0, expected, regs[d]);
-        fails_with(argument_mismatch, fmt::format("extent {} of {}", d, b->name));
-      }
-      declare(*b, regs, constant(0));
-    }
-  }
-
-  // --- statements
-  // ------------------------------------------------------------------------------------------------------
+  // --- statements ---------------------------------------------------------------------------
 
   void statement(const Stmt& s) {
     new_statement();
@@ -226,8 +171,7 @@ class FunctionCompiler : public AccessCompiler {
     env_.erase(thread);
   }
 
-  // --- loops
-  // -----------------------------------------------------------------------------------------------------------
+  // --- loops ---------------------------------------------------------------------------
 
   Order order_of(const For& s) const {
     if (code_.options.order == Order::forward) return Order::forward;
@@ -305,8 +249,7 @@ class FunctionCompiler : public AccessCompiler {
     leave(std::move(before));
   }
 
-  // --- blocks
-  // ----------------------------------------------------------------------------------------------------------
+  // --- blocks ---------------------------------------------------------------------------
 
   void block(const Block& s) {
     Context before = enter_block(s.name);

@@ -126,8 +126,7 @@ void ExprCompiler::not_supported(const std::string& what) const {
   throw CompileFailure{Refusal(not_interpretable, fmt::format("the interpreter has no meaning for {}{}", what, place))};
 }
 
-// --- integers without wrap
-// ---------------------------------------------------------------------------------------------
+// --- integers without wrap ---------------------------------------------------------------------------
 
 Linear ExprCompiler::scaled(Linear v, int64_t factor) const {
   if (factor == 0) return {};
@@ -227,8 +226,7 @@ int ExprCompiler::wrap(int reg, DType t, Interval v) {
   return emit(Op::wrap, reg, 0, t.is_int(), t.bits, interval_of(t));
 }
 
-// --- expressions
-// -------------------------------------------------------------------------------------------------------
+// --- expressions ---------------------------------------------------------------------------
 
 std::vector<int> ExprCompiler::lanes(const Expr& e) {
   std::vector<int> out;
@@ -490,8 +488,7 @@ int ExprCompiler::choose(const Expr& condition, const Expr& then_value, const Ex
   return out;
 }
 
-// --- calls
-// -------------------------------------------------------------------------------------------------------------
+// --- calls ---------------------------------------------------------------------------
 
 int ExprCompiler::call(const Call& e, int lane) {
   const std::string& name = e.op->name;

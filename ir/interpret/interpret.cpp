@@ -7,9 +7,7 @@
 
 namespace tilewright {
 
-using interpreter::InterpreterCode;
-using interpreter::ParameterBinding;
-using interpreter::Reg;
+namespace interpreter {
 
 namespace {
 
@@ -18,8 +16,10 @@ Status mismatch(const InterpreterCode& code, size_t i, const std::string& expect
                                                code.parameters[i].name, code.function, expected, found));
 }
 
+}  // namespace
+
 Status bind_arguments(const InterpreterCode& code, std::span<Tensor> args, std::span<Reg> registers,
-                      std::span<interpreter::Memory> memory) {
+                      std::span<Memory> memory) {
   if (args.size() != code.parameters.size())
     return refuse(argument_mismatch,
                   fmt::format("{} takes {} arguments, found {}", code.function, code.parameters.size(), args.size()));
@@ -53,7 +53,9 @@ Status bind_arguments(const InterpreterCode& code, std::span<Tensor> args, std::
   return {};
 }
 
-}  // namespace
+}  // namespace interpreter
+
+using interpreter::InterpreterCode;
 
 Interpreter::Interpreter(std::unique_ptr<const InterpreterCode> code) : code_(std::move(code)) {}
 Interpreter::Interpreter(Interpreter&&) noexcept = default;
@@ -66,9 +68,9 @@ Result<Interpreter> Interpreter::compile(const Function& f, const InterpretOptio
 }
 
 Result<InterpretStats> Interpreter::run(std::span<Tensor> args) const {
-  std::vector<Reg> registers = code_->registers;
+  std::vector<interpreter::Reg> registers = code_->registers;
   std::vector<interpreter::Memory> memory(code_->memory.size());
-  TW_TRY_VOID(bind_arguments(*code_, args, registers, memory));
+  TW_TRY_VOID(interpreter::bind_arguments(*code_, args, registers, memory));
   InterpretStats stats;
   TW_TRY_VOID(interpreter::run_code(*code_, 0, registers, memory, stats.steps));
   return stats;

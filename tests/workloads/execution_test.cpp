@@ -381,5 +381,46 @@ TEST(WorkloadExecution, Attention) {
         1e-5);
 }
 
+TEST(WorkloadExecution, SingleElementsOnDemandAgree) {
+  // Intermediates, padding, rows that depend on whole rows: every operator whose blocks write at their spatial iters.
+  for (const char* text : {"gemm:m=6,n=5,k=7,dtype=bfloat16",
+                           "batch_gemm:b=2,m=3,n=4,k=5",
+                           "grouped_gemm:groups=2,m_per_group=2,n=3,k=4",
+                           "mm_relu:m=4,n=5,k=6",
+                           "gemm_bias_relu:m=4,n=5,k=6",
+                           "transpose_batch_gemm:b=1,seq=3,heads=2,d=4",
+                           "conv1d:n=1,l=7,ci=2,co=3,pad=1,stride=2",
+                           "conv2d:n=1,h=6,w=5,ci=4,co=4,pad=1,groups=2",
+                           "conv3d:n=1,d=3,h=4,w=3,ci=2,co=2,pad=1",
+                           "depthwise_conv2d:n=1,h=6,w=5,c=3,pad=1",
+                           "conv2d_transpose:n=1,h=3,w=3,ci=2,co=2,kernel=4,stride=2,pad=1",
+                           "capsule_conv2d:n=1,h=4,w=4,ci=2,co=2,capsule=2,pad=1",
+                           "conv2d_bn_relu:n=1,h=5,w=5,ci=2,co=2,pad=1",
+                           "conv2d_winograd:n=1,h=6,w=6,ci=2,co=2",
+                           "softmax:m=3,n=9,dtype=float16",
+                           "layernorm:m=3,n=9",
+                           "rmsnorm:m=3,n=9",
+                           "silu_mul:m=3,n=9",
+                           "norm2:b=2,m=3,n=4",
+                           "reduce_sum:m=4,n=9",
+                           "reduce_max:m=4,n=9,dtype=bfloat16",
+                           "transpose2d:m=3,n=4",
+                           "add:n=9",
+                           "bias_gelu:m=3,n=4",
+                           "attention:b=1,heads=2,seq=3,kv=4,d=2,mask=causal"}) {
+    Result<Workload> w = make_workload(text);
+    ASSERT_TRUE(w) << render_text(w.error().diagnostic());
+    const Function& f = *w->program->main();
+    std::vector<Tensor> args = make_arguments(f, InputSet::random, 5), whole = args;
+    ASSERT_TRUE(interpret(f, whole)) << text;
+    std::vector<int64_t> wanted;
+    for (int64_t i = 0; i < whole.back().size(); i += 3) wanted.push_back(i);
+    Result<std::vector<double>> some = interpret_elements(f, args, static_cast<int>(args.size()) - 1, wanted);
+    ASSERT_TRUE(some) << text << "\n" << render_text(some.error().diagnostic());
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_EQ((*some)[i], whole.back().get(wanted[i])) << text << " element " << wanted[i];
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -1,7 +1,7 @@
 // Every shape of the benchmark suite builds, and its FLOP and byte figures are those that the suite states.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <toml++/toml.hpp>
+#include <toml++/toml.h>
 
 #include <map>
 #include <set>
