@@ -1,0 +1,130 @@
+#include "tests/tools/run_tool.h"
+
+namespace tilewright {
+namespace {
+
+using Opt = ToolTest;
+
+constexpr const char* kTrace = R"(b0 = sch.get_sblock(name="C")
+l1, l2, l3 = sch.get_loops(block=b0)
+l4, l5 = sch.split(loop=l1, factors=[4, 16])
+sch.parallel(loop=l4)
+)";
+
+TEST_F(Opt, PrintsAProgramThatPrintsTheSame) {
+  write("mm.py", kMatmul);
+  Ran first = run({"opt", "mm.py"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  Ran again = run({"opt", "-"}, first.out);
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.out, first.out);
+}
+
+TEST_F(Opt, AppliesPlainCallsPythonAndJsonAlike) {
+  write("mm.py", kMatmul);
+  write("calls.py", kTrace);
+  Ran plain = run({"opt", "mm.py", "--schedule", "calls.py"});
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_NE(plain.out.find("T.parallel(4)"), std::string::npos) << plain.out;
+  Ran python = run({"opt", "mm.py", "--trace", "calls.py", "--emit", "trace"});
+  Ran json = run({"opt", "mm.py", "--trace", "calls.py", "--emit", "json"});
+  ASSERT_EQ(python.code, 0);
+  ASSERT_EQ(json.code, 0);
+  write("trace.py", python.out);
+  write("trace.json", json.out);
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "trace.py"}).out, plain.out);
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "trace.json"}).out, plain.out);
+  EXPECT_EQ(run({"show", "trace", "trace.json"}).out, python.out);
+}
+
+TEST_F(Opt, SeedDecidesWhatTheTraceLeavesOpen) {
+  write("mm.py", kMatmul);
+  write("s.py", "l = sch.get_loops(\"C\")\nsch.split(l[0], sch.sample_perfect_tile(l[0], n=4))\n");
+  Ran one = run({"opt", "mm.py", "--schedule", "s.py", "--seed", "7"});
+  ASSERT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(run({"opt", "mm.py", "--schedule", "s.py", "--seed", "7"}).out, one.out);
+  bool another = false;
+  for (const char* seed : {"1", "2", "3", "4", "5"})
+    another |= run({"opt", "mm.py", "--schedule", "s.py", "--seed", seed}).out != one.out;
+  EXPECT_TRUE(another);
+}
+
+TEST_F(Opt, TextThatDoesNotParseIsExitTwoWithACaret) {
+  write("bad.py", "@T.prim_func\ndef main(:\n    pass\n");
+  Ran bad = run({"opt", "bad.py"});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_TRUE(bad.out.empty());
+  EXPECT_NE(bad.err.find("bad.py:2:"), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("^"), std::string::npos);
+  write("mm.py", kMatmul);
+  write("bad.json", "[[[\"Split\"");
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "bad.json"}).code, 2);
+  write("torn.py", "sch.split(\n");
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "torn.py"}).code, 2);
+}
+
+TEST_F(Opt, RefusalsAreExitOne) {
+  write("mm.py", kMatmul);
+  write("refused.py", "b = sch.get_sblock(\"C\")\nl = sch.get_loops(b)\nsch.split(l[0], factors=[3, 3])\n");
+  Ran refused = run({"opt", "mm.py", "--trace", "refused.py"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("[factors-do-not-cover-extent]"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("refused.py:3:"), std::string::npos) << refused.err;
+  write("unknown.py", "sch.splat(\"C\")\n");
+  Ran unknown = run({"opt", "mm.py", "--trace", "unknown.py"});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_NE(unknown.err.find("[instruction-unknown]"), std::string::npos) << unknown.err;
+}
+
+TEST_F(Opt, JsonSaysWhereATraceWasRefused) {
+  write("mm.py", kMatmul);
+  write("t.json", R"([[["GetSBlock",[],["C","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3"]],)"
+                  R"(["Split",["l1",3,3],[1,0],["l4","l5"]]],[]])");
+  Ran refused = run({"opt", "mm.py", "--trace", "t.json", "--json"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.err.empty()) << refused.err;
+  Json document = refused.json();
+  ASSERT_TRUE(document.is_object()) << refused.out;
+  EXPECT_EQ(document["schema"], "tilewright/opt@1");
+  EXPECT_EQ(document["ok"], false);
+  EXPECT_EQ(document["refused_at"], 2);
+  EXPECT_EQ(document["diagnostics"][0]["code"], "factors-do-not-cover-extent");
+}
+
+TEST_F(Opt, EqualIsSilentOrNamesTheFirstDifference) {
+  write("a.py", kMatmul);
+  std::string renamed = kMatmul;
+  for (size_t at; (at = renamed.find("vi")) != std::string::npos;) renamed.replace(at, 2, "row");
+  write("b.py", renamed);
+  Ran same = run({"opt", "--equal", "a.py", "b.py"});
+  EXPECT_EQ(same.code, 0) << same.err << same.out;
+  EXPECT_TRUE(same.out.empty());
+  std::string other = kMatmul;
+  other.replace(other.find("A[vi, vk] * B"), 13, "A[vi, vk] + B");
+  write("c.py", other);
+  Ran differs = run({"opt", "--equal", "a.py", "c.py"});
+  EXPECT_EQ(differs.code, 1);
+  EXPECT_NE(differs.out.find("a.py:"), std::string::npos) << differs.out;
+  EXPECT_NE(differs.out.find("c.py:"), std::string::npos) << differs.out;
+}
+
+TEST_F(Opt, CheckBlockPrintsProperties) {
+  write("mm.py", kMatmul);
+  Ran ran = run({"opt", "mm.py", "--check-block", "C"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("vk reduction"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("reduction: yes"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("complete: no"), std::string::npos) << ran.out;
+  Ran missing = run({"opt", "mm.py", "--check-block", "D"});
+  EXPECT_EQ(missing.code, 1);
+}
+
+TEST_F(Opt, UnknownPassIsRefusedByName) {
+  write("mm.py", kMatmul);
+  Ran ran = run({"opt", "mm.py", "--pass", "no_such_pass"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("[pass-unknown]"), std::string::npos) << ran.err;
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,207 @@
+// tilewright opt: text in, text out. Applies a trace or passes to a program and prints the result; the driver for
+// goldens and bug reports.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "ir/analysis/dependences.h"
+#include "ir/equal.h"
+#include "ir/print.h"
+#include "lowering/pipeline.h"
+#include "schedule/target.h"
+#include "support/json.h"
+#include "tools/command.h"
+#include "tools/inputs.h"
+
+namespace tilewright::tools {
+namespace {
+
+int compare_programs(Tool& tool, const std::string& first, const std::string& second) {
+  int exit = exit_yes;
+  auto a = read_program(tool, first, exit);
+  if (!a) return exit;
+  auto b = read_program(tool, second, exit);
+  if (!b) return exit;
+  Difference difference;
+  bool equal = structural_equal(*a->program, *b->program, &difference);
+  tool.field("equal", equal);
+  if (equal) return exit_yes;
+  auto place = [](const std::string& file, const SourceMap& spans, const void* node) {
+    Span at = spans.find(node);
+    return at.line ? fmt::format("{}:{}:{}", file, at.line, at.column) : file;
+  };
+  std::string at_a = place(first, a->spans, difference.a), at_b = place(second, b->spans, difference.b);
+  tool.field("difference", Json{{"a", at_a}, {"b", at_b}, {"what", difference.what}});
+  tool.print(fmt::format("{} {}: {}\n", at_a, at_b, difference.what));
+  return exit_no;
+}
+
+const char* iter_type_name(IterType type) {
+  switch (type) {
+    case IterType::spatial:
+      return "spatial";
+    case IterType::reduction:
+      return "reduction";
+    case IterType::scan:
+      return "scan";
+    case IterType::opaque:
+      return "opaque";
+  }
+  TW_UNREACHABLE();
+}
+
+/// The properties of a block that primitives ask for, one a line: "name: yes" or "name: no (why)".
+int check_block(Tool& tool, const Function& function, const std::string& name) {
+  TreeIndex tree(function.body);
+  std::vector<Place> places = tree.blocks_named(name);
+  if (places.empty()) {
+    std::vector<std::string> names;
+    for (Place p : tree.blocks()) names.push_back(tree.block(p)->name);
+    std::string near = did_you_mean(name, names);
+    Refusal missing(not_found, fmt::format("function {} has no block \"{}\"", function.name, name));
+    return tool.fail(near.empty() ? missing : missing.with_help(fmt::format("did you mean \"{}\"?", near)));
+  }
+  Json blocks = Json::array();
+  for (Place p : places) {
+    Json iters = Json::object();
+    std::string list;
+    for (const Iter& iter : tree.block(p)->iters) {
+      iters[iter.var->name] = iter_type_name(iter.type);
+      list += fmt::format("{}{} {}", list.empty() ? "" : ", ", iter.var->name, iter_type_name(iter.type));
+    }
+    Json row = {{"block", name}, {"iters", iters}};
+    tool.print(fmt::format("block \"{}\"\n  iters: {}\n", name, list.empty() ? "none" : list));
+    if (tree.enclosing_block(p) != kNoPlace) {
+      BlockScope scope(tree, tree.enclosing_block(p));
+      auto say = [&](const char* property, const std::optional<Violation>& violation) {
+        row[property] = violation ? Json(describe(*violation, tree)) : Json(true);
+        tool.print(violation ? fmt::format("  {}: no ({})\n", property, describe(*violation, tree))
+                             : fmt::format("  {}: yes\n", property));
+      };
+      auto flag = [&](const char* property, bool holds) {
+        row[property] = holds;
+        tool.print(fmt::format("  {}: {}\n", property, holds ? "yes" : "no"));
+      };
+      flag("affine_binding", scope.affine_binding(p));
+      flag("region_cover", scope.region_cover(p));
+      say("stage_pipeline", scope.check_stage_pipeline());
+      say("complete", scope.check_complete(p));
+      say("reduction", scope.check_reduction(p));
+    }
+    blocks.push_back(std::move(row));
+  }
+  tool.field("blocks", std::move(blocks));
+  return exit_yes;
+}
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');)
+    if (!part.empty()) out.push_back(part);
+  return out;
+}
+
+/// --set lower.KEY=VALUE
+Result<lowering::LowerOptions> lower_options(const Globals& globals) {
+  std::map<std::string, std::string> given;
+  for (const auto& [key, value] : globals.settings)
+    if (key.starts_with("lower.")) given[key.substr(6)] = value;
+  return lowering::LowerOptions::parse(given);
+}
+
+int run_passes(Tool& tool, ProgramRef& program, const std::string& names) {
+  auto target = parse_target(tool.globals().target);
+  if (!target) return tool.fail(target.error(), exit_usage);
+  auto options = lower_options(tool.globals());
+  if (!options) return tool.fail(options.error(), exit_usage);
+  auto function = schedulable_function(*program);
+  const Function* chosen = function ? *function : program->main();
+  if (!chosen) return tool.fail(function.error());
+  std::vector<std::string> notes;
+  std::vector<std::string> list = split_commas(names);
+  auto result = lowering::run_passes(*chosen, list, {*target, *options, &notes});
+  for (const std::string& note : notes) tool.say(fmt::format("note: {}\n", note));
+  if (!result) return tool.fail(result.error());
+  program = with_function(*program, *result);
+  return exit_yes;
+}
+
+int emit(Tool& tool, const Program& program, const Trace& trace, const std::string& what, Dialect dialect) {
+  auto text = print_as(program, dialect);
+  if (!text) return tool.fail(text.error());
+  std::string json = trace_to_json(trace);
+  tool.field("program", *text);
+  tool.field("trace", Json::parse(json));
+  if (what == "program") tool.print(*text);
+  if (what == "trace") tool.print(trace_to_python(trace));
+  if (what == "json") tool.print(json + "\n");
+  return exit_yes;
+}
+
+int run(Tool& tool, const Arguments& arguments) {
+  if (auto pair = arguments.all("--equal"); !pair.empty()) return compare_programs(tool, pair[0], pair[1]);
+  if (!arguments.has("FILE"))
+    return tool.usage("expected a program file (or - for standard input), found none",
+                      "tilewright opt --help says what it takes");
+  std::string what = arguments.get("--emit", "program"), dialect = arguments.get("--dialect", "current");
+  if (what != "program" && what != "trace" && what != "json")
+    return tool.usage(fmt::format("--emit: expected program, trace or json, found \"{}\"", what));
+  if (dialect != "current" && dialect != "classic")
+    return tool.usage(fmt::format("--dialect: expected current or classic, found \"{}\"", dialect));
+  std::string mode = arguments.get("--mode", "ours");
+  if (mode != "ours" && mode != "tvm")
+    return tool.usage(fmt::format("--mode: expected ours or tvm, found \"{}\"", mode));
+  auto seed = read_number(tool, "--seed", arguments.get("--seed", "0"));
+  if (!seed) return exit_usage;
+
+  int exit = exit_yes;
+  auto parsed = read_program(tool, arguments.get("FILE"), exit);
+  if (!parsed) return exit;
+  ProgramRef program = parsed->program;
+  Trace trace;
+  std::string trace_file = arguments.get("--trace", arguments.get("--schedule"));
+  if (!trace_file.empty()) {
+    auto text = read_file(trace_file);
+    if (!text) return tool.fail(text.error(), exit_usage);
+    if (auto function = schedulable_function(*program); !function) return tool.fail(function.error());
+    ScheduleOptions options;
+    options.tvm_mode = mode == "tvm";
+    if (options.tvm_mode) options.repair = RepairMode::tvm;
+    Applied applied = apply_trace_text(*text, trace_file, program, *seed, options);
+    for (const std::string& repair : applied.schedule.repairs())
+      tool.say(fmt::format("note: decision repaired: {}\n", repair));
+    if (!applied.errors.empty()) {
+      if (applied.refused_at) tool.field("refused_at", *applied.refused_at);
+      return tool.fail(applied.errors, exit_for_text(applied.errors));
+    }
+    program = applied.schedule.program();
+    trace = applied.schedule.trace();
+  }
+  if (arguments.has("--pass"))
+    if (int failed = run_passes(tool, program, arguments.get("--pass"))) return failed;
+  if (arguments.has("--check-block")) {
+    const Function* function = program->main();
+    if (!function) return tool.fail(schedulable_function(*program).error());
+    return check_block(tool, *function, arguments.get("--check-block"));
+  }
+  return emit(tool, *program, trace, what, dialect == "classic" ? Dialect::classic : Dialect::current);
+}
+
+const RegisterCommand entry{
+    "opt",
+    "apply a trace or lowering passes to a program and print the result",
+    {{{"FILE", "program text; - reads standard input", false}},
+     {{"--trace", "FILE", "apply this trace (JSON or Python) or schedule (plain calls)"},
+      {"--schedule", "FILE", "the same as --trace"},
+      {"--pass", "A,B", "then run these lowering passes"},
+      {"--emit", "WHAT", "program (default), trace (Python) or json (trace as JSON)"},
+      {"--dialect", "D", "current (default) or classic: the older names of constructs"},
+      {"--seed", "N", "for decisions that the trace leaves open (default 0)"},
+      {"--mode", "M", "ours (default) or tvm: how decisions that do not fit are repaired"},
+      {"--equal", "A B", "compare two programs up to names: exit 0, or 1 with the first difference", 2},
+      {"--check-block", "NAME", "print the properties of a block"}},
+     run}};
+
+}  // namespace
+}  // namespace tilewright::tools

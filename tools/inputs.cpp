@@ -1,0 +1,92 @@
+#include "tools/inputs.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+
+#include "support/append_file.h"
+
+namespace tilewright::tools {
+
+Result<std::string> read_file(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (!file) return refuse(file_cannot_open, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+  std::string out;
+  char buffer[1 << 16];
+  size_t n;
+  while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0) out.append(buffer, n);
+  bool failed = std::ferror(file);
+  int error = errno;
+  if (file != stdin) std::fclose(file);
+  if (failed) return refuse(file_cannot_open, fmt::format("cannot read {}: {}", path, std::strerror(error)));
+  return out;
+}
+
+std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, int& exit) {
+  auto text = read_file(path);
+  if (!text) {
+    exit = tool.fail(text.error(), exit_usage);
+    return std::nullopt;
+  }
+  auto parsed = parse_program(*text, path == "-" ? "<stdin>" : path);
+  if (!parsed) {
+    exit = tool.fail(parsed.error(), exit_usage);
+    return std::nullopt;
+  }
+  tool.diagnose(parsed->warnings);
+  return std::move(*parsed);
+}
+
+namespace {
+
+bool is_json(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
+}
+
+/// The instruction as its line of the Python form.
+std::string line_of(const Trace& trace, size_t instruction) {
+  std::string text = trace_to_python(trace);
+  std::string line = source_line(text, static_cast<int>(instruction) + 2);
+  size_t first = line.find_first_not_of(' ');
+  return first == std::string::npos ? line : line.substr(first);
+}
+
+}  // namespace
+
+Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef& program, uint64_t seed,
+                         const ScheduleOptions& options) {
+  if (!is_json(text)) {
+    Applied out{Schedule(program, seed, options), {}, std::nullopt};
+    if (auto ran = run_schedule_text(text, file, out.schedule); !ran) {
+      out.errors = ran.error();
+      out.refused_at = out.schedule.trace().instructions.size();
+    }
+    return out;
+  }
+  auto trace = parse_trace(text, file);
+  if (!trace) return {Schedule(program, seed, options), trace.error(), std::nullopt};
+  Replayed replayed = replay(*trace, program, Rng(seed), {options});
+  Applied out{std::move(replayed.schedule), {}, std::nullopt};
+  for (const ReplayRefusal& r : replayed.refusals) {
+    Diagnostic d = r.refusal.diagnostic();
+    d.notes.insert(d.notes.begin(),
+                   {fmt::format("{}: instruction {} is {}", file, r.instruction, line_of(*trace, r.instruction)), {}});
+    out.errors.push_back(std::move(d));
+    out.refused_at = r.instruction;
+  }
+  return out;
+}
+
+std::optional<uint64_t> read_number(Tool& tool, const std::string& option, const std::string& text) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  tool.usage(fmt::format("{}: expected a whole number, found \"{}\"", option, text));
+  return std::nullopt;
+}
+
+}  // namespace tilewright::tools

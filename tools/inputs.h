@@ -1,0 +1,33 @@
+// What commands read: files, programs, traces, schedules.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/parse.h"
+#include "schedule/schedule.h"
+#include "tools/tool.h"
+
+namespace tilewright::tools {
+
+/// The bytes of a file; "-" is standard input.
+Result<std::string> read_file(const std::string& path);
+
+/// A program file, parsed. On failure everything has been reported and `exit` is set.
+std::optional<ParsedProgram> read_program(Tool&, const std::string& path, int& exit);
+
+/// What came of a trace or schedule text on a program.
+struct Applied {
+  Schedule schedule;
+  std::vector<Diagnostic> errors;    ///< empty: applied to the end
+  std::optional<size_t> refused_at;  ///< the instruction at which it stopped
+};
+
+/// Applies a trace (JSON or Python) or plain schedule calls.
+Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
+                         const ScheduleOptions&);
+
+/// A non-negative integer; reports and returns nothing otherwise.
+std::optional<uint64_t> read_number(Tool&, const std::string& option, const std::string& text);
+
+}  // namespace tilewright::tools

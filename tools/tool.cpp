@@ -1,0 +1,96 @@
+#include "tools/tool.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "support/json.h"
+
+namespace tilewright::tools {
+
+namespace {
+
+bool wants_color(const std::string& when) {
+  if (when != "auto") return when == "always";
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && !std::getenv("NO_COLOR") && term && std::string_view(term) != "dumb";
+}
+
+}  // namespace
+
+Tool::Tool(std::string command, Globals globals)
+    : command_(std::move(command)),
+      globals_(std::move(globals)),
+      color_(wants_color(globals_.color)),
+      fields_(std::make_unique<Json>(Json::object())),
+      diagnostics_(std::make_unique<Json>(Json::array())) {}
+Tool::~Tool() = default;
+
+void Tool::print(std::string_view text) {
+  if (!globals_.json) std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void Tool::say(std::string_view text) {
+  if (globals_.json || globals_.quiet) return;
+  std::fflush(stdout);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void Tool::field(const std::string& name, Json value) { (*fields_)[name] = std::move(value); }
+
+void Tool::diagnose(const Diagnostic& d) {
+  if (globals_.json) {
+    diagnostics_->push_back(to_json(d));
+    return;
+  }
+  if (d.warning && globals_.quiet) return;
+  std::fflush(stdout);
+  std::fputs(render_text(d, color_).c_str(), stderr);
+}
+
+void Tool::diagnose(const std::vector<Diagnostic>& all) {
+  for (const Diagnostic& d : all) diagnose(d);
+}
+
+int Tool::fail(const Refusal& refusal, int exit) {
+  diagnose(refusal.diagnostic());
+  return exit;
+}
+
+int Tool::fail(const std::vector<Diagnostic>& all, int exit) {
+  diagnose(all);
+  return exit;
+}
+
+int Tool::usage(std::string message, std::string help) {
+  Refusal refusal(bad_command_line, std::move(message));
+  return fail(help.empty() ? refusal : refusal.with_help(std::move(help)), exit_usage);
+}
+
+int Tool::finish(int exit) {
+  if (globals_.json) {
+    Json document = {
+        {"schema", "tilewright/" + command_ + "@1"}, {"ok", exit == exit_yes}, {"diagnostics", *diagnostics_}};
+    for (auto& [name, value] : fields_->items()) document[name] = value;
+    std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  // A pipe that was closed early (`tilewright show primitives | head`) is no error of ours.
+  std::fflush(stdout);
+  return exit;
+}
+
+int exit_for_text(const std::vector<Diagnostic>& errors) {
+  static constexpr std::array<std::string_view, 6> unreadable{"unexpected-token",   "bad-indentation",
+                                                              "tab-in-indentation", "unterminated-string",
+                                                              "nesting-too-deep",   "trace-malformed"};
+  bool found = std::any_of(errors.begin(), errors.end(), [](const Diagnostic& d) {
+    return std::find(unreadable.begin(), unreadable.end(), d.code) != unreadable.end();
+  });
+  return found ? exit_usage : exit_no;
+}
+
+}  // namespace tilewright::tools
