@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ir/verify.h"
 #include "support/append_file.h"
 
 namespace tilewright::tools {
@@ -25,7 +26,7 @@ Result<std::string> read_file(const std::string& path) {
   return out;
 }
 
-std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, int& exit) {
+std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, int& exit, Verified verified) {
   auto text = read_file(path);
   if (!text) {
     exit = tool.fail(text.error(), exit_usage);
@@ -37,6 +38,11 @@ std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, i
     return std::nullopt;
   }
   tool.diagnose(parsed->warnings);
+  if (verified == Verified::yes)
+    if (std::vector<Diagnostic> errors = verify(*parsed->program, &parsed->spans); !errors.empty()) {
+      exit = tool.fail(errors, exit_no);
+      return std::nullopt;
+    }
   return std::move(*parsed);
 }
 

@@ -13,8 +13,10 @@ namespace tilewright::tools {
 /// The bytes of a file; "-" is standard input.
 Result<std::string> read_file(const std::string& path);
 
-/// A program file, parsed. On failure everything has been reported and `exit` is set.
-std::optional<ParsedProgram> read_program(Tool&, const std::string& path, int& exit);
+enum class Verified : bool { no, yes };
+/// A program file, parsed and (unless told otherwise) checked by ir/verify. On failure everything has been reported and
+/// `exit` is set: 2 for text that is no program, 1 for a program that is not well-formed.
+std::optional<ParsedProgram> read_program(Tool&, const std::string& path, int& exit, Verified = Verified::yes);
 
 /// What came of a trace or schedule text on a program.
 struct Applied {

@@ -18,7 +18,7 @@ TEST_F(CommandLine, HelpAndVersion) {
 }
 
 TEST_F(CommandLine, MistakesAreExitTwoAndSayWhatWasMeant) {
-  Ran command = run({"shwo", "primitives"});
+  Ran command = run({"shw", "primitives"});
   EXPECT_EQ(command.code, 2);
   EXPECT_NE(command.err.find("did you mean \"show\"?"), std::string::npos) << command.err;
   Ran option = run({"opt", "--traec", "x"});

@@ -76,6 +76,15 @@ TEST_F(Opt, RefusalsAreExitOne) {
   EXPECT_NE(unknown.err.find("[instruction-unknown]"), std::string::npos) << unknown.err;
 }
 
+TEST_F(Opt, AProgramThatIsNotWellFormedIsExitOne) {
+  std::string outside = kMatmul;
+  outside.replace(outside.find("A[vi, vk] * B"), 9, "A[vi + 1, vk]");
+  write("outside.py", outside);
+  Ran ran = run({"opt", "outside.py"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("[access-outside-buffer]"), std::string::npos) << ran.err;
+}
+
 TEST_F(Opt, JsonSaysWhereATraceWasRefused) {
   write("mm.py", kMatmul);
   write("t.json", R"([[["GetSBlock",[],["C","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3"]],)"
