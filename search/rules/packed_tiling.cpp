@@ -191,10 +191,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, b
   TW_TRY_VOID(s.unroll(steps[1]));
   TW_TRY_VOID(s.unroll(tile_row));
   TW_TRY_VOID(s.vectorize(tile_column));
-  TW_TRY(BlockRV init, s.decompose_reduction(partial, steps[0]));
-  TW_TRY(std::vector<LoopRV> init_loops, s.get_loops(init));
-  TW_TRY_VOID(s.unroll(init_loops[init_loops.size() - 2]));
-  // Outer tiles in parallel.
+  // Outer tiles in parallel. The inits are split off by rewrite_reduction_block.
   std::vector<LoopRV> parallel(nest.begin(), nest.begin() + static_cast<std::ptrdiff_t>(outer + 2));
   TW_TRY(LoopRV fused, s.fuse(parallel));
   TW_TRY_VOID(s.parallel(fused));
@@ -209,7 +206,9 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   std::vector<Schedule> out;
   for (int vectors = 1; vectors <= 4; ++vectors) {
     if (int64_t{vectors} * operands->lanes > *const_int((*block)->iters[operands->column].dom.extent)) break;
+    const bool whole_panels = *const_int((*block)->iters[operands->column].dom.extent) % (int64_t{vectors} * operands->lanes) == 0;
     for (bool pack : {true, false}) {
+      if (pack && !whole_panels) continue;  // the last panel would be covered in part only
       auto built = build(s, rv, *operands, vectors, pack, context.target);
       if (built) out.push_back(std::move(*built));
     }

@@ -1,0 +1,129 @@
+// Design spaces of the x86 rules: every sampled candidate is executed by the interpreter against the unscheduled program.
+#include <gtest/gtest.h>
+
+#include "ir/equal.h"
+#include "ir/execution.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "search/baseline.h"
+#include "search/mutators/mutator.h"
+#include "search/space.h"
+#include "seed.h"
+
+namespace tilewright {
+namespace {
+
+constexpr const char* kGemm = R"(
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((24, 32), "float32"), B: T.Buffer((32, 48), "float32"), C: T.Buffer((24, 48), "float32")):
+    for i, j, k in T.grid(24, 48, 32):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)";
+constexpr const char* kGemmRelu = R"(
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((24, 16), "float32"), B: T.Buffer((16, 32), "float32"), D: T.Buffer((24, 32), "float32")):
+    C = T.sblock_alloc_buffer((24, 32), "float32")
+    for i, j, k in T.grid(24, 32, 16):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(24, 32):
+        with T.sblock("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = T.max(C[vi, vj], T.float32(0))
+)";
+constexpr const char* kSoftmax = R"(
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((8, 32), "float32"), D: T.Buffer((8, 32), "float32")):
+    M = T.sblock_alloc_buffer((8,), "float32")
+    E = T.sblock_alloc_buffer((8, 32), "float32")
+    S = T.sblock_alloc_buffer((8,), "float32")
+    for i, k in T.grid(8, 32):
+        with T.sblock("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.float32(-1e30)
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i, j in T.grid(8, 32):
+        with T.sblock("E"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            E[vi, vj] = T.exp(A[vi, vj] - M[vi])
+    for i, k in T.grid(8, 32):
+        with T.sblock("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + E[vi, vk]
+    for i, j in T.grid(8, 32):
+        with T.sblock("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = E[vi, vj] / S[vi]
+)";
+
+Task make_task(const char* text) {
+  auto parsed = parse_program(text, "test");
+  TW_CHECK(parsed, "the test program does not parse");
+  auto target = parse_target("x86-64-v3:cores=2");
+  TW_CHECK(target);
+  return Task::make("test", parsed->program, *target);
+}
+
+class SpaceTest : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(SpaceTest, EverySampledCandidateComputesTheSame) {
+  Task task = make_task(GetParam().second);
+  for (const char* preset : {"tilewright", "metaschedule"}) {
+    auto parts = parts_for(preset, task.target);
+    ASSERT_TRUE(parts);
+    auto space = Space::from_rules(task, *parts);
+    ASSERT_TRUE(space) << render_text(space.error().diagnostic());
+    ASSERT_FALSE(space->sketches().empty());
+    int valid = 0, tried = 0;
+    std::map<std::string, int> refused;
+    for (const Sketch& sketch : space->sketches()) {
+      for (uint64_t n = 0; n < 6; ++n) {
+        ++tried;
+        auto m = space->materialise(task, sketch, nullptr, Rng::keyed(7, static_cast<uint64_t>(sketch.id), n));
+        if (!m) {
+          ++refused[std::string(m.error().code())];
+          continue;
+        }
+        ++valid;
+        ExecutionCheck check;
+        check.reassociated = true;
+        check.small_exact = GetParam().second != kSoftmax;
+        ASSERT_TRUE(equal_by_execution(*task.program->main(), m->schedule.function(), check))
+            << preset << " " << sketch.name << "\n" << trace_to_python(m->schedule.trace()) << print(m->schedule.function());
+        // The complete trace replays to the same program, through its JSON text.
+        auto trace = trace_from_json(trace_to_json(m->schedule.trace()));
+        ASSERT_TRUE(trace);
+        Replayed again = replay(*trace, task.program, Rng(1));
+        ASSERT_TRUE(again.refusals.empty()) << render_text(again.refusals[0].refusal.diagnostic());
+        EXPECT_EQ(structural_hash(again.schedule.function()), structural_hash(m->schedule.function()));
+      }
+    }
+    std::string codes;
+    for (const auto& [code, count] : refused) codes += " " + code + " " + std::to_string(count);
+    EXPECT_GT(valid * 4, tried) << "most candidates are refused:" << codes;
+    RecordProperty(std::string(preset) + "_sketches", static_cast<int>(space->sketches().size()));
+    std::printf("%s: %zu sketches, %d of %d valid%s\n", preset, space->sketches().size(), valid, tried, codes.c_str());
+  }
+  Schedule baseline = baseline_schedule(task);
+  ExecutionCheck check;
+  check.reassociated = true;
+  check.small_exact = GetParam().second != kSoftmax;
+  EXPECT_TRUE(equal_by_execution(*task.program->main(), baseline.function(), check)) << print(baseline.function());
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, SpaceTest,
+                         ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"gemm_relu", kGemmRelu}, std::pair{"softmax", kSoftmax}),
+                         [](const auto& p) { return p.param.first; });
+
+}  // namespace
+}  // namespace tilewright
