@@ -21,7 +21,8 @@ typedef struct tw_host {
   int32_t (*parallel_for)(void* ctx, int64_t chunks, tw_body body, void* env);
 } tw_host;
 
-/* Entry `<name>`: buffers in order of the parameters, aligned to 64 bytes; scalars as int64 (floats: bits of a double). Returns 0
+/* Entry `<name>`: buffers in order of the parameters, aligned to 64 bytes; scalars as int64 (floats: bits of a
+   double), the symbolic extents behind them in order of declaration. Returns 0
    or a tw_error. The object also exports `const int64_t <name>_workspace[2]` = {shared bytes, bytes of a worker's slice}. */
 typedef int32_t (*tw_entry)(void* const* buffers, const int64_t* scalars, const tw_host* host);
 

@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "codegen/codegen.h"
 
@@ -83,6 +84,28 @@ int run(std::vector<std::string> words, const MemoryFile& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Linkers write a temporary file beside their output, so it needs a real directory: memory-backed where there is one.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    for (const char* base : {"/dev/shm", "/tmp"}) {
+      path_ = fmt::format("{}/tilewright-XXXXXX", base);
+      if (mkdtemp(path_.data())) return;
+    }
+    path_.clear();
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (ok()) std::filesystem::remove_all(path_, ignored);
+  }
+  bool ok() const { return !path_.empty(); }
+  std::string file(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
 class SharedCode : public LoadedCode {
  public:
   explicit SharedCode(void* handle) : handle_(handle) {}
@@ -100,18 +123,21 @@ Result<std::string> link_shared(std::span<const std::string> objects) {
   if (linker.empty())
     return refuse(Refusal(linker_missing, "none of ld.lld, mold and ld is in PATH").with_help("install binutils, or set TILEWRIGHT_LINKER"));
   std::vector<MemoryFile> inputs;
-  MemoryFile output("tilewright.so"), log("tilewright-link.log");
+  MemoryFile log("tilewright-link.log");
+  ScratchDirectory scratch;
+  std::string output = scratch.file("out.so");
   // No -z defs: the scalar libm functions are resolved when the object is loaded (codegen checks the list of symbols).
-  std::vector<std::string> words{linker, "-shared", "--build-id=none", "-z", "relro", "-z", "noexecstack", "-o", output.path()};
+  std::vector<std::string> words{linker, "-shared", "--build-id=none", "-z", "relro", "-z", "noexecstack", "-o", output};
   for (const std::string& object : objects) {
     inputs.emplace_back("tilewright.o");
     if (!inputs.back().ok() || !inputs.back().write_all(object)) return refuse(link_failed, "no memory for an object file");
     words.push_back(inputs.back().path());
   }
-  if (!output.ok() || !log.ok()) return refuse(link_failed, "no memory for the shared object");
+  if (!scratch.ok() || !log.ok()) return refuse(link_failed, "no memory for the shared object");
   int code = run(words, log);
   if (code != 0) return refuse(link_failed, fmt::format("{} ended with {}: {}", linker, code, log.read_all()));
-  return output.read_all();
+  std::ifstream in(output, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
 Result<std::unique_ptr<LoadedCode>> load_shared(const std::string& bytes) {

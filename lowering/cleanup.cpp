@@ -2,6 +2,7 @@
 
 #include "ir/build.h"
 #include "ir/rewrite.h"
+#include "ir/simplify/analyzer.h"
 #include "ir/visit.h"
 
 namespace tilewright::lowering {
@@ -42,7 +43,7 @@ class Cleanup : public Rewriter {
 
 }  // namespace
 
-Stmt cleanup(const Stmt& s) { return Cleanup()(s); }
+Stmt cleanup(const Stmt& s) { return Cleanup()(simplify(s)); }
 FunctionRef cleanup(const FunctionRef& f) { return with_body(*f, cleanup(f->body)); }
 
 }  // namespace tilewright::lowering
