@@ -15,7 +15,8 @@ Result<const CodeGenerator*> generator(const char* kind) {
 
 }  // namespace
 
-Result<CompiledObject> compile(const lowering::LoweredFunction& function, const Target& target, const CodegenOptions& options) {
+Result<CompiledObject> compile(const lowering::LoweredFunction& function, const Target& target,
+                               const CodegenOptions& options) {
   TW_TRY(const CodeGenerator* found, generator(target.is_cpu() ? "cpu" : "cuda"));
   return found->compile(function, target, options);
 }

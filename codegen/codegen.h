@@ -1,5 +1,5 @@
-// Code generation, seen from outside: lowered functions to relocatable objects, shared libraries and loaded code. LLVM is in
-// libtilewright-codegen.so, which is opened on first use; this header and codegen.cpp know nothing of it.
+// Code generation, seen from outside: lowered functions to relocatable objects, shared libraries and loaded code. LLVM
+// is in libtilewright-codegen.so, which is opened on first use; this header and codegen.cpp know nothing of it.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,10 @@
 
 namespace tilewright::codegen {
 
-TW_REFUSAL_CODE(code_generator_missing, "code-generator-missing", "no code generator is registered for this kind of target");
-TW_REFUSAL_CODE(codegen_unsupported, "codegen-unsupported", "the lowered program holds a construct that has no machine form here");
+TW_REFUSAL_CODE(code_generator_missing, "code-generator-missing",
+                "no code generator is registered for this kind of target");
+TW_REFUSAL_CODE(codegen_unsupported, "codegen-unsupported",
+                "the lowered program holds a construct that has no machine form here");
 TW_REFUSAL_CODE(codegen_failed, "codegen-failed", "LLVM rejected the generated module");
 TW_REFUSAL_CODE(undefined_symbol, "undefined-symbol", "generated code refers to a function that artifacts may not use");
 TW_REFUSAL_CODE(linker_missing, "linker-missing", "no linker was found to make a shared object");
@@ -21,9 +23,9 @@ TW_REFUSAL_CODE(link_failed, "link-failed", "the linker failed");
 TW_REFUSAL_CODE(load_failed, "load-failed", "generated code could not be loaded into this process");
 
 struct CodegenOptions {
-  bool keep_llvm_ir = false;     ///< CompiledObject::llvm_ir, after optimisation
-  bool keep_llvm_ir_raw = false; ///< CompiledObject::llvm_ir_raw, as emitted
-  bool keep_assembly = false;    ///< CompiledObject::assembly
+  bool keep_llvm_ir = false;      ///< CompiledObject::llvm_ir, after optimisation
+  bool keep_llvm_ir_raw = false;  ///< CompiledObject::llvm_ir_raw, as emitted
+  bool keep_assembly = false;     ///< CompiledObject::assembly
 };
 
 struct CodegenReport {

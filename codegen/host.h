@@ -23,10 +23,17 @@ typedef struct tw_host {
 
 /* Entry `<name>`: buffers in order of the parameters, aligned to 64 bytes; scalars as int64 (floats: bits of a
    double), the symbolic extents behind them in order of declaration. Returns 0
-   or a tw_error. The object also exports `const int64_t <name>_workspace[2]` = {shared bytes, bytes of a worker's slice}. */
+   or a tw_error. The object also exports `const int64_t <name>_workspace[2]` = {shared bytes, bytes of a worker's
+   slice}. */
 typedef int32_t (*tw_entry)(void* const* buffers, const int64_t* scalars, const tw_host* host);
 
-enum tw_error { tw_error_none = 0, tw_error_abi = -1, tw_error_assert = -2, tw_error_bounds = -3, tw_error_workspace = -4 };
+enum tw_error {
+  tw_error_none = 0,
+  tw_error_abi = -1,
+  tw_error_assert = -2,
+  tw_error_bounds = -3,
+  tw_error_workspace = -4
+};
 
 #ifdef __cplusplus
 }

@@ -121,16 +121,19 @@ class SharedCode : public LoadedCode {
 Result<std::string> link_shared(std::span<const std::string> objects) {
   std::string linker = find_linker();
   if (linker.empty())
-    return refuse(Refusal(linker_missing, "none of ld.lld, mold and ld is in PATH").with_help("install binutils, or set TILEWRIGHT_LINKER"));
+    return refuse(Refusal(linker_missing, "none of ld.lld, mold and ld is in PATH")
+                      .with_help("install binutils, or set TILEWRIGHT_LINKER"));
   std::vector<MemoryFile> inputs;
   MemoryFile log("tilewright-link.log");
   ScratchDirectory scratch;
   std::string output = scratch.file("out.so");
   // No -z defs: the scalar libm functions are resolved when the object is loaded (codegen checks the list of symbols).
-  std::vector<std::string> words{linker, "-shared", "--build-id=none", "-z", "relro", "-z", "noexecstack", "-o", output};
+  std::vector<std::string> words{linker, "-shared", "--build-id=none", "-z", "relro", "-z", "noexecstack",
+                                 "-o",   output};
   for (const std::string& object : objects) {
     inputs.emplace_back("tilewright.o");
-    if (!inputs.back().ok() || !inputs.back().write_all(object)) return refuse(link_failed, "no memory for an object file");
+    if (!inputs.back().ok() || !inputs.back().write_all(object))
+      return refuse(link_failed, "no memory for an object file");
     words.push_back(inputs.back().path());
   }
   if (!scratch.ok() || !log.ok()) return refuse(link_failed, "no memory for the shared object");

@@ -43,7 +43,7 @@ class Cleanup : public Rewriter {
 
 }  // namespace
 
-Stmt cleanup(const Stmt& s) { return Cleanup()(simplify(s)); }
-FunctionRef cleanup(const FunctionRef& f) { return with_body(*f, cleanup(f->body)); }
+Stmt drop_dead(const Stmt& s) { return Cleanup()(s); }
+FunctionRef cleanup(const FunctionRef& f) { return with_body(*f, drop_dead(simplify(f->body))); }
 
 }  // namespace tilewright::lowering

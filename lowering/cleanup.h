@@ -6,6 +6,7 @@
 namespace tilewright::lowering {
 
 FunctionRef cleanup(const FunctionRef&);
-Stmt cleanup(const Stmt&);
+/// Only the second half, for code that constant folding has already simplified: linear in the size of the program.
+Stmt drop_dead(const Stmt&);
 
 }  // namespace tilewright::lowering

@@ -108,8 +108,7 @@ class Collect {
       return stmt(block->body);
     }
     if (const DeclBuffer* view = as<DeclBuffer>(s)) return stmt(view->body);
-    for_each_child(
-        *s, [&](const Expr& e) { expr(e); }, [&](const Stmt& c) { stmt(c); });
+    for_each_child(*s, [&](const Expr& e) { expr(e); }, [&](const Stmt& c) { stmt(c); });
   }
 
  private:

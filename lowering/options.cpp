@@ -11,9 +11,11 @@ namespace {
 
 // Words that a text option takes.
 const std::map<std::string_view, std::vector<std::string>>& choices() {
-  static const std::map<std::string_view, std::vector<std::string>> table{
-      {"denormals", {"ieee", "flush"}}, {"math", {"auto", "accurate", "fast"}}, {"index", {"auto", "i64"}},
-      {"smem_reuse", {"auto", "on", "off"}}, {"sync", {"auto", "explicit"}}};
+  static const std::map<std::string_view, std::vector<std::string>> table{{"denormals", {"ieee", "flush"}},
+                                                                          {"math", {"auto", "accurate", "fast"}},
+                                                                          {"index", {"auto", "i64"}},
+                                                                          {"smem_reuse", {"auto", "on", "off"}},
+                                                                          {"sync", {"auto", "explicit"}}};
   return table;
 }
 
@@ -36,7 +38,8 @@ Status read(std::string_view name, const std::string& text, int64_t& out) {
 Status read(std::string_view name, const std::string& text, std::string& out) {
   const std::vector<std::string>& words = choices().at(name);
   if (std::find(words.begin(), words.end(), text) == words.end())
-    return refuse(lower_option_invalid, fmt::format("expected {} for \"{}\", got \"{}\"", fmt::join(words, " or "), name, text));
+    return refuse(lower_option_invalid,
+                  fmt::format("expected {} for \"{}\", got \"{}\"", fmt::join(words, " or "), name, text));
   out = text;
   return {};
 }

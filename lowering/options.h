@@ -10,19 +10,20 @@
 namespace tilewright::lowering {
 
 TW_REFUSAL_CODE(lower_option_unknown, "lower-option-unknown", "lowering has no option of that name");
-TW_REFUSAL_CODE(lower_option_invalid, "lower-option-invalid", "an option of lowering has a value that it does not take");
+TW_REFUSAL_CODE(lower_option_invalid, "lower-option-invalid",
+                "an option of lowering has a value that it does not take");
 
 struct LowerOptions {
-  bool fp_contract = true;           ///< a·b + c may become one fused operation; off: bit-equal to the interpreter
-  bool keep_rounding = true;         ///< bf16, fp8: round after each source operation
-  std::string denormals = "ieee";    ///< ieee, flush
-  std::string math = "auto";         ///< auto, accurate, fast
-  std::string index = "auto";        ///< auto, i64: width of index arithmetic
-  bool async_copy = true;            ///< GPU: asynchronous copies
-  std::string smem_reuse = "auto";   ///< GPU: auto, on, off
-  std::string sync = "auto";         ///< GPU: auto, explicit
-  bool check_bounds = false;         ///< every access is tested; a failed test returns tw_error_bounds
-  int64_t max_code = 65536;          ///< statements of the lowered program; more is `unroll-too-large`
+  bool fp_contract = true;          ///< a·b + c may become one fused operation; off: bit-equal to the interpreter
+  bool keep_rounding = true;        ///< bf16, fp8: round after each source operation
+  std::string denormals = "ieee";   ///< ieee, flush
+  std::string math = "auto";        ///< auto, accurate, fast
+  std::string index = "auto";       ///< auto, i64: width of index arithmetic
+  bool async_copy = true;           ///< GPU: asynchronous copies
+  std::string smem_reuse = "auto";  ///< GPU: auto, on, off
+  std::string sync = "auto";        ///< GPU: auto, explicit
+  bool check_bounds = false;        ///< every access is tested; a failed test returns tw_error_bounds
+  int64_t max_code = 65536;         ///< statements of the lowered program; more is `unroll-too-large`
   TW_FIELDS(fp_contract, keep_rounding, denormals, math, index, async_copy, smem_reuse, sync, check_bounds, max_code)
   bool operator==(const LowerOptions&) const = default;
 

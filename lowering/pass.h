@@ -1,5 +1,6 @@
-// A pass: one file in lowering/{block,loop,kernel}/ that registers one Pass. Passes are pure and deterministic; they refuse
-// what they cannot do. Order: forms first, then `after`, then name (pipeline.cpp); tests/golden/lowering pins it.
+// A pass: one file in lowering/{block,loop,kernel}/ that registers one Pass. Passes are pure and deterministic; they
+// refuse what they cannot do. Order: forms first, then `after`, then name (pipeline.cpp); tests/golden/lowering pins
+// it.
 #pragma once
 
 #include <functional>

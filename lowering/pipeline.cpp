@@ -26,14 +26,17 @@ std::vector<std::string> compute_order(TargetKind kind) {
   using Key = std::pair<int, bool>;
   std::map<Key, std::map<std::string, const Pass*>> waiting;
   for (const auto& [name, entry] : Registry<Pass>::instance().entries())
-    if (runs_for(entry.value, kind)) waiting[{static_cast<int>(entry.value.in), entry.value.in != entry.value.out}][name] = &entry.value;
+    if (runs_for(entry.value, kind))
+      waiting[{static_cast<int>(entry.value.in), entry.value.in != entry.value.out}][name] = &entry.value;
   std::vector<std::string> order;
   for (auto& [key, group] : waiting) {
     while (!group.empty()) {
       auto ready = std::find_if(group.begin(), group.end(), [&, &g = group](const auto& item) {
-        return std::none_of(item.second->after.begin(), item.second->after.end(), [&](const std::string& a) { return g.contains(a); });
+        return std::none_of(item.second->after.begin(), item.second->after.end(),
+                            [&](const std::string& a) { return g.contains(a); });
       });
-      TW_CHECK(ready != group.end(), "the `after` constraints of passes around \"{}\" form a cycle", group.begin()->first);
+      TW_CHECK(ready != group.end(), "the `after` constraints of passes around \"{}\" form a cycle",
+               group.begin()->first);
       order.push_back(ready->first);
       group.erase(ready);
     }
@@ -67,28 +70,35 @@ int64_t integer_attr(const Function& f, const char* key) {
 
 std::vector<std::string> pass_order(TargetKind kind) { return compute_order(kind); }
 
-Result<FunctionRef> run_passes(const Function& function, std::span<const std::string> names, const PassContext& context) {
+Result<FunctionRef> run_passes(const Function& function, std::span<const std::string> names,
+                               const PassContext& context) {
   FunctionRef current(&function);
   Form form = Form::scheduled;
   for (const std::string& name : names) {
     const Pass* pass = Registry<Pass>::instance().find(name);
     if (pass && pass->in < form)
-      return refuse(passes_out_of_order, fmt::format("pass \"{}\" takes form {}, but the program is in form {} there", name,
-                                            form_name(pass->in), form_name(form)));
+      return refuse(passes_out_of_order, fmt::format("pass \"{}\" takes form {}, but the program is in form {} there",
+                                                     name, form_name(pass->in), form_name(form)));
     TW_TRY(current, run_one(name, current, context));
     form = pass->out;
   }
   return current;
 }
 
-Result<LoweredFunction> lower(const Function& function, const Target& target, const LowerOptions& options, const StageObserver& observe) {
+Result<LoweredFunction> lower(const Function& function, const Target& target, const LowerOptions& options,
+                              const StageObserver& observe) {
+  if (options.check_bounds)
+    return refuse(option_not_on_target,
+                  "check_bounds is not available for compiled code; the interpreter checks every access");
+  if (target.is_cpu() && options.math == "fast")
+    return refuse(option_not_on_target, "math=fast is not available on a CPU; expected auto or accurate");
   LoweredFunction out;
   out.options = options;
   PassContext context{target, options, &out.notes};
   FunctionRef current(&function);
   if (observe) observe("", current);
-  static const std::map<TargetKind, std::vector<std::string>> orders{{TargetKind::cpu, compute_order(TargetKind::cpu)},
-                                                                     {TargetKind::cuda, compute_order(TargetKind::cuda)}};
+  static const std::map<TargetKind, std::vector<std::string>> orders{
+      {TargetKind::cpu, compute_order(TargetKind::cpu)}, {TargetKind::cuda, compute_order(TargetKind::cuda)}};
   for (const std::string& name : orders.at(target.kind)) {
     auto start = std::chrono::steady_clock::now();
     TW_TRY(current, run_one(name, current, context));

@@ -16,6 +16,9 @@ namespace tilewright::lowering {
 TW_REFUSAL_CODE(pass_unknown, "pass-unknown", "no lowering pass of that name is registered");
 TW_REFUSAL_CODE(passes_out_of_order, "pass-order", "the requested passes do not follow the pipeline's order of forms");
 
+TW_REFUSAL_CODE(option_not_on_target, "option-not-on-target",
+                "an option of lowering cannot be followed on this kind of target");
+
 struct StageTime {
   std::string pass;
   double ms = 0;

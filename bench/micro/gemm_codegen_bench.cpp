@@ -1,5 +1,6 @@
-// How close generated code comes to OpenBLAS in float32 matrix products on one core: a hand-tiled loop program (B packed in
-// panels, register tile, prefetches) through lowering and LLVM, timed alternately with cblas_sgemm in one process.
+// How close generated code comes to OpenBLAS in float32 matrix products on one core: a hand-tiled loop program (B
+// packed in panels, register tile, prefetches) through lowering and LLVM, timed alternately with cblas_sgemm in one
+// process.
 //
 //   gemm_codegen_bench [n] [mr nr kc mc unroll prefetch_rows] [rounds] [pack_a prefetch_c]
 //
@@ -27,7 +28,8 @@ struct Plan {
 };
 
 Stmt loop(const Var& v, int64_t extent, Stmt body, ForKind kind = ForKind::serial, AttrDict annotations = {}) {
-  return make_stmt<For>(v, int_imm(0), int_imm(extent), Expr(), kind, std::string(), std::move(annotations), std::move(body));
+  return make_stmt<For>(v, int_imm(0), int_imm(extent), Expr(), kind, std::string(), std::move(annotations),
+                        std::move(body));
 }
 Stmt put(const Buffer& b, std::vector<Expr> i, Expr v) { return make_stmt<Store>(b, std::move(i), std::move(v)); }
 Stmt alloc(const Buffer& b, Stmt body) { return make_stmt<Allocate>(b, AttrDict(), std::move(body)); }
@@ -39,14 +41,17 @@ struct Buffers {
 
 // One mr × nr tile of C at (row, column), k from k0·kc: accumulators in registers.
 // `a_tile`: index of the tile in the packed block of A, or null. `first`: C is written, else added to.
-Stmt tile(const Plan& p, const Buffers& t, int64_t mr, int64_t nr, Expr row, Expr column, Expr panel, Expr a_tile, Expr k0, bool first) {
+Stmt tile(const Plan& p, const Buffers& t, int64_t mr, int64_t nr, Expr row, Expr column, Expr panel, Expr a_tile,
+          Expr k0, bool first) {
   Buffer acc = make_buffer("acc", kFloat32, {int_imm(mr), int_imm(nr)});
-  Var i = var("i"), j = var("j"), ko = var("ko"), ki = var("ki"), i1 = var("i"), j1 = var("j"), i2 = var("i"), j2 = var("j");
+  Var i = var("i"), j = var("j"), ko = var("ko"), ki = var("ki"), i1 = var("i"), j1 = var("j"), i2 = var("i"),
+      j2 = var("j");
   Stmt init = loop(i, mr, loop(j, nr, put(acc, {i, j}, float_imm(0)), ForKind::vectorized), ForKind::unrolled);
   Expr k = Expr(ko) * p.unroll + Expr(ki);
   Expr left = a_tile ? load(t.packed_a, {a_tile, k, i1}) : load(t.a, {row + Expr(i1), k0 * p.kc + k});
   Expr product = left * load(t.packed, {panel, k, j1});
-  Stmt update = loop(i1, mr, loop(j1, nr, put(acc, {i1, j1}, load(acc, {i1, j1}) + product), ForKind::vectorized), ForKind::unrolled);
+  Stmt update = loop(i1, mr, loop(j1, nr, put(acc, {i1, j1}, load(acc, {i1, j1}) + product), ForKind::vectorized),
+                     ForKind::unrolled);
   AttrDict notes;
   if (p.prefetch) notes["prefetch"] = AttrList{AttrList{"packed", std::max<int64_t>(1, p.prefetch / p.unroll), 3}};
   Stmt main = loop(ko, p.kc / p.unroll, loop(ki, p.unroll, update, ForKind::unrolled), ForKind::serial, notes);
@@ -59,23 +64,30 @@ Stmt tile(const Plan& p, const Buffers& t, int64_t mr, int64_t nr, Expr row, Exp
 
 FunctionRef gemm(const Plan& p) {
   int64_t n = p.n;
-  Buffers t{make_buffer("A", kFloat32, {int_imm(n), int_imm(n)}), make_buffer("B", kFloat32, {int_imm(n), int_imm(n)}),
-            make_buffer("C", kFloat32, {int_imm(n), int_imm(n)}), {}};
+  Buffers t{make_buffer("A", kFloat32, {int_imm(n), int_imm(n)}),
+            make_buffer("B", kFloat32, {int_imm(n), int_imm(n)}),
+            make_buffer("C", kFloat32, {int_imm(n), int_imm(n)}),
+            {}};
   int64_t panels = (n + p.nr - 1) / p.nr, last = n - (panels - 1) * p.nr;
   t.packed = make_buffer("packed", kFloat32, {int_imm(panels), int_imm(p.kc), int_imm(p.nr)});
   int64_t block_rows = std::min(p.mc, n);
-  t.packed_a = make_buffer("packed_a", kFloat32, {int_imm((block_rows + p.mr - 1) / p.mr), int_imm(p.kc), int_imm(p.mr)});
+  t.packed_a =
+      make_buffer("packed_a", kFloat32, {int_imm((block_rows + p.mr - 1) / p.mr), int_imm(p.kc), int_imm(p.mr)});
   int64_t full = last == p.nr ? panels : panels - 1;
   AttrDict notes;
   if (p.prefetch_c) notes["prefetch"] = AttrList{AttrList{"C", 0, 3}};
 
   auto pack_b = [&](Expr panel, int64_t width, Expr column, Expr k0) {
     Var k = var("k"), j = var("j");
-    return loop(k, p.kc, loop(j, width, put(t.packed, {panel, k, j}, load(t.b, {k0 * p.kc + Expr(k), column + Expr(j)})), ForKind::vectorized));
+    return loop(k, p.kc,
+                loop(j, width, put(t.packed, {panel, k, j}, load(t.b, {k0 * p.kc + Expr(k), column + Expr(j)})),
+                     ForKind::vectorized));
   };
   auto pack_a = [&](Expr index, int64_t rows, Expr row, Expr k0) {
     Var k = var("k"), i = var("i");
-    return loop(k, p.kc, loop(i, rows, put(t.packed_a, {index, k, i}, load(t.a, {row + Expr(i), k0 * p.kc + Expr(k)})), ForKind::unrolled));
+    return loop(k, p.kc,
+                loop(i, rows, put(t.packed_a, {index, k, i}, load(t.a, {row + Expr(i), k0 * p.kc + Expr(k)})),
+                     ForKind::unrolled));
   };
   // All panels for `count` rows from `base`.
   auto rows = [&](Expr base, int64_t count, Expr k0, bool first) {
@@ -87,7 +99,9 @@ FunctionRef gemm(const Plan& p) {
     auto column = [&](Expr panel, int64_t width, Expr col) {
       std::vector<Stmt> inner;
       Var i = var("ir");
-      auto one = [&](Expr index, int64_t height) { return tile(p, t, height, width, base + index * p.mr, col, panel, p.pack_a ? index : Expr(), k0, first); };
+      auto one = [&](Expr index, int64_t height) {
+        return tile(p, t, height, width, base + index * p.mr, col, panel, p.pack_a ? index : Expr(), k0, first);
+      };
       if (tiles) inner.push_back(loop(i, tiles, one(i, p.mr), ForKind::serial, notes));
       if (rest) inner.push_back(one(int_imm(tiles), rest));
       return make_seq(std::move(inner));
@@ -135,7 +149,8 @@ T value(Result<T> r) {
 int main(int argc, char** argv) {
   Plan p;
   auto arg = [&](int i, int64_t otherwise) { return argc > i ? std::atoll(argv[i]) : otherwise; };
-  p.n = arg(1, 512), p.mr = arg(2, 6), p.nr = arg(3, 16), p.kc = arg(4, 256), p.mc = arg(5, 96), p.unroll = arg(6, 4), p.prefetch = arg(7, 8);
+  p.n = arg(1, 512), p.mr = arg(2, 6), p.nr = arg(3, 16), p.kc = arg(4, 256), p.mc = arg(5, 96), p.unroll = arg(6, 4),
+  p.prefetch = arg(7, 8);
   p.pack_a = arg(9, 0), p.prefetch_c = arg(10, 0);
   int rounds = static_cast<int>(arg(8, 15));
   if (p.n % p.kc || p.kc % p.unroll) return fmt::print(stderr, "kc must divide n, unroll must divide kc\n"), 2;
@@ -157,15 +172,21 @@ int main(int argc, char** argv) {
   std::string library;
   link_ms = 1e3 * seconds([&] { library = value(codegen::link_shared(objects)); });
   auto code = value(codegen::load_shared(library));
-  fmt::print("{} passes {:.1f} ms, emit {:.1f} ms, LLVM {:.1f} + {:.1f} ms, link {:.1f} ms, code {} bytes\n", target.text(), pass_ms, object.report.emit_ms,
-             object.report.optimise_ms, object.report.machine_ms, link_ms, object.report.code_bytes);
+  fmt::print("{} passes {:.1f} ms, emit {:.1f} ms, LLVM {:.1f} + {:.1f} ms, link {:.1f} ms, code {} bytes\n",
+             target.text(), pass_ms, object.report.emit_ms, object.report.optimise_ms, object.report.machine_ms,
+             link_ms, object.report.code_bytes);
 
   auto buffer = [&] {
-    return std::unique_ptr<float[], decltype(&std::free)>(static_cast<float*>(std::aligned_alloc(64, static_cast<size_t>(p.n * p.n * 4))), &std::free);
+    return std::unique_ptr<float[], decltype(&std::free)>(
+        static_cast<float*>(std::aligned_alloc(64, static_cast<size_t>(p.n * p.n * 4))), &std::free);
   };
   auto a = buffer(), b = buffer(), c = buffer(), reference = buffer();
-  for (int64_t i = 0; i < p.n * p.n; ++i) a[i] = static_cast<float>((i * 7919) % 1009) / 1009 - 0.5f, b[i] = static_cast<float>((i * 104729) % 997) / 997 - 0.5f;
-  std::unique_ptr<void, decltype(&std::free)> workspace(std::aligned_alloc(4096, static_cast<size_t>((object.workspace_size(1) + 4095) / 4096 * 4096 + 4096)), &std::free);
+  for (int64_t i = 0; i < p.n * p.n; ++i)
+    a[i] = static_cast<float>((i * 7919) % 1009) / 1009 - 0.5f,
+    b[i] = static_cast<float>((i * 104729) % 997) / 997 - 0.5f;
+  std::unique_ptr<void, decltype(&std::free)> workspace(
+      std::aligned_alloc(4096, static_cast<size_t>((object.workspace_size(1) + 4095) / 4096 * 4096 + 4096)),
+      &std::free);
   tw_host host{TW_HOST_ABI, 1, nullptr, workspace.get(), nullptr};
   void* buffers[] = {a.get(), b.get(), c.get()};
   tw_entry entry = code->entry(object.entry);
@@ -181,15 +202,23 @@ int main(int argc, char** argv) {
   for (int64_t i = 0; i < p.n * p.n; ++i) worst = std::max(worst, std::abs(static_cast<double>(c[i]) - reference[i]));
   std::vector<double> ratios, mine, other;
   int repeat = static_cast<int>(std::max<int64_t>(1, (int64_t{1} << 29) / (p.n * p.n * p.n)));
-  auto times = [&](const std::function<void()>& run) { return seconds([&] { for (int i = 0; i < repeat; ++i) run(); }) / repeat; };
+  auto times = [&](const std::function<void()>& run) {
+    return seconds([&] {
+             for (int i = 0; i < repeat; ++i) run();
+           }) /
+           repeat;
+  };
   for (int r = 0; r < rounds; ++r) {
     double first = times(ours), second = times(theirs);
     mine.push_back(first), other.push_back(second), ratios.push_back(second / first);
   }
   std::sort(ratios.begin(), ratios.end()), std::sort(mine.begin(), mine.end()), std::sort(other.begin(), other.end());
   double flop = 2.0 * static_cast<double>(p.n * p.n * p.n);
-  fmt::print("n {} tile {}x{} kc {} mc {} unroll {} prefetch {} pack A {} prefetch C {}: {:.1f} GFLOP/s (best {:.1f}), OpenBLAS {} {:.1f} (best {:.1f}), ratio {:.3f}, difference {:.1e}\n", p.n, p.mr,
-             p.nr, p.kc, p.mc, p.unroll, p.prefetch, p.pack_a, p.prefetch_c, flop / mine[mine.size() / 2] * 1e-9, flop / mine[0] * 1e-9, openblas_get_corename(),
-             flop / other[other.size() / 2] * 1e-9, flop / other[0] * 1e-9, ratios[ratios.size() / 2], worst);
+  fmt::print(
+      "n {} tile {}x{} kc {} mc {} unroll {} prefetch {} pack A {} prefetch C {}: {:.1f} GFLOP/s (best {:.1f}), "
+      "OpenBLAS {} {:.1f} (best {:.1f}), ratio {:.3f}, difference {:.1e}\n",
+      p.n, p.mr, p.nr, p.kc, p.mc, p.unroll, p.prefetch, p.pack_a, p.prefetch_c, flop / mine[mine.size() / 2] * 1e-9,
+      flop / mine[0] * 1e-9, openblas_get_corename(), flop / other[other.size() / 2] * 1e-9, flop / other[0] * 1e-9,
+      ratios[ratios.size() / 2], worst);
   return worst < 1e-3 ? 0 : 1;
 }

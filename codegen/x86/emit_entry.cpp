@@ -1,5 +1,5 @@
-// The C entry, outlined bodies of parallel loops, and the pointers of the caller's workspace (lowering.md §2.2). Every body
-// is a function of its own whose pointers are `noalias` parameters: that is what keeps accumulators in registers.
+// The C entry, outlined bodies of parallel loops, and the pointers of the caller's workspace (lowering.md §2.2). Every
+// body is a function of its own whose pointers are `noalias` parameters: that is what keeps accumulators in registers.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -42,7 +42,12 @@ int64_t bytes_of(const Buffer& b) {
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const lowering::LoweredFunction& function, const Target& target)
-    : module_(module), context_(module.getContext()), lowered_(function), function_(*function.function), target_(target), builder_(context_) {
+    : module_(module),
+      context_(module.getContext()),
+      lowered_(function),
+      function_(*function.function),
+      target_(target),
+      builder_(context_) {
   if (lowered_.options.fp_contract) flags_.setAllowContract(true);
 }
 
@@ -83,11 +88,13 @@ Emitter::Captures Emitter::captures_of(const Stmt& body) {
 std::vector<Emitter::WorkspaceGroup> Emitter::group_workspace(const std::vector<const Allocate*>& allocations) {
   std::vector<WorkspaceGroup> groups;
   std::vector<const Allocate*> sorted = allocations;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Allocate* a, const Allocate* b) { return offset_of(*a) < offset_of(*b); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Allocate* a, const Allocate* b) { return offset_of(*a) < offset_of(*b); });
   for (const Allocate* a : sorted) {
     bool slice = place_of(*a) == "slice";
     int64_t begin = offset_of(*a), end = begin + bytes_of(a->buffer);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const WorkspaceGroup& g) { return g.slice == slice && begin < g.end; });
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const WorkspaceGroup& g) { return g.slice == slice && begin < g.end; });
     if (group == groups.end()) {
       groups.push_back({begin, end, slice, {a}});
     } else {
@@ -109,15 +116,16 @@ void Emitter::decorate(llvm::Function* f) {
 }
 
 // i32 body(captured pointers, captured scalars, workspace pointers, [begin, end,] host, worker)
-llvm::Function* Emitter::begin_body(const std::string& name, const Captures& captures, const std::vector<WorkspaceGroup>& groups,
-                                    bool has_range) {
+llvm::Function* Emitter::begin_body(const std::string& name, const Captures& captures,
+                                    const std::vector<WorkspaceGroup>& groups, bool has_range) {
   std::vector<Type> types(captures.buffers.size(), builder_.getPtrTy());
   for (const Var& v : captures.scalars) types.push_back(type_of(v->dtype));
   types.insert(types.end(), groups.size(), builder_.getPtrTy());
   if (has_range) types.insert(types.end(), 2, builder_.getInt64Ty());
   types.push_back(builder_.getPtrTy());
   types.push_back(builder_.getInt32Ty());
-  auto* f = llvm::Function::Create(llvm::FunctionType::get(builder_.getInt32Ty(), types, false), llvm::Function::InternalLinkage, name, module_);
+  auto* f = llvm::Function::Create(llvm::FunctionType::get(builder_.getInt32Ty(), types, false),
+                                   llvm::Function::InternalLinkage, name, module_);
   decorate(f);
   f->addFnAttr(llvm::Attribute::NoInline);
   unsigned i = 0;
@@ -148,7 +156,8 @@ llvm::Function* Emitter::begin_body(const std::string& name, const Captures& cap
   for (const WorkspaceGroup& g : groups) {
     llvm::Argument* base = pointer(g.members[0]->buffer, true, g.end - g.begin);
     for (const Allocate* a : g.members)
-      pointers_[a->buffer->data.get()] = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), base, static_cast<uint64_t>(offset_of(*a) - g.begin));
+      pointers_[a->buffer->data.get()] = builder_.CreateConstInBoundsGEP1_64(
+          builder_.getInt8Ty(), base, static_cast<uint64_t>(offset_of(*a) - g.begin));
   }
   body_ = f;
   host_ = f->getArg(static_cast<unsigned>(f->arg_size()) - 2);
@@ -157,8 +166,8 @@ llvm::Function* Emitter::begin_body(const std::string& name, const Captures& cap
 }
 
 // In the caller of the body: scalars_ and pointers_ are the caller's.
-Emitter::Value Emitter::call_body(llvm::Function* body, const Captures& captures, const std::vector<WorkspaceGroup>& groups,
-                                  std::vector<Value> range, Value worker) {
+Emitter::Value Emitter::call_body(llvm::Function* body, const Captures& captures,
+                                  const std::vector<WorkspaceGroup>& groups, std::vector<Value> range, Value worker) {
   std::vector<Value> args;
   for (const Buffer& b : captures.buffers) args.push_back(pointers_.at(b->data.get()));
   for (const Var& v : captures.scalars) args.push_back(scalars_.at(v.get()));
@@ -167,7 +176,8 @@ Emitter::Value Emitter::call_body(llvm::Function* body, const Captures& captures
     Value at = builder_.getInt64(static_cast<uint64_t>(g.begin + (g.slice ? lowered_.workspace_bytes : 0)));
     if (g.slice) {
       Value wide = builder_.CreateZExt(worker, builder_.getInt64Ty());
-      at = builder_.CreateAdd(at, builder_.CreateMul(wide, builder_.getInt64(static_cast<uint64_t>(lowered_.workspace_slice_bytes))));
+      at = builder_.CreateAdd(
+          at, builder_.CreateMul(wide, builder_.getInt64(static_cast<uint64_t>(lowered_.workspace_slice_bytes))));
     }
     args.push_back(builder_.CreateInBoundsGEP(builder_.getInt8Ty(), workspace, at));
   }
@@ -188,7 +198,8 @@ void Emitter::set_denormals(Value& saved) {
   saved = builder_.CreateAlloca(builder_.getInt32Ty());
   Value changed = builder_.CreateAlloca(builder_.getInt32Ty());
   builder_.CreateIntrinsic(builder_.getVoidTy(), llvm::Intrinsic::x86_sse_stmxcsr, {saved});
-  builder_.CreateStore(builder_.CreateOr(builder_.CreateLoad(builder_.getInt32Ty(), saved), builder_.getInt32(0x8040)), changed);
+  builder_.CreateStore(builder_.CreateOr(builder_.CreateLoad(builder_.getInt32Ty(), saved), builder_.getInt32(0x8040)),
+                       changed);
   builder_.CreateIntrinsic(builder_.getVoidTy(), llvm::Intrinsic::x86_sse_ldmxcsr, {changed});
 }
 
@@ -233,14 +244,16 @@ void Emitter::emit_entry() {
     Value slot = builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), entry->getArg(1), scalars++);
     Value raw = builder_.CreateLoad(builder_.getInt64Ty(), slot);
     DType t = p.var->dtype;
-    scalars_[p.var.get()] = t.is_float() ? cast(builder_.CreateBitCast(raw, builder_.getDoubleTy()), kFloat64, t) : cast(raw, kInt64, t);
+    scalars_[p.var.get()] =
+        t.is_float() ? cast(builder_.CreateBitCast(raw, builder_.getDoubleTy()), kFloat64, t) : cast(raw, kInt64, t);
   }
   for (const Var& v : function_.symbolic) {
     Value slot = builder_.CreateConstInBoundsGEP1_64(builder_.getInt64Ty(), entry->getArg(1), scalars++);
     scalars_[v.get()] = cast(builder_.CreateLoad(builder_.getInt64Ty(), slot), kInt64, v->dtype);
   }
   for (const Buffer& b : all.buffers)
-    if (!pointers_.contains(b->data.get())) return void(fail("buffer " + b->name + " is neither a parameter nor allocated", kVoid));
+    if (!pointers_.contains(b->data.get()))
+      return void(fail("buffer " + b->name + " is neither a parameter nor allocated", kVoid));
   for (const Var& v : all.scalars)
     if (!scalars_.contains(v.get())) return void(fail("variable " + v->name + " is not bound", kVoid));
   Value saved;
@@ -252,8 +265,8 @@ void Emitter::emit_entry() {
   llvm::Constant* sizes[] = {builder_.getInt64(static_cast<uint64_t>(lowered_.workspace_bytes)),
                              builder_.getInt64(static_cast<uint64_t>(lowered_.workspace_slice_bytes))};
   auto* array = llvm::ArrayType::get(builder_.getInt64Ty(), 2);
-  new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::ExternalLinkage, llvm::ConstantArray::get(array, sizes),
-                           function_.name + "_workspace");
+  new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::ExternalLinkage,
+                           llvm::ConstantArray::get(array, sizes), function_.name + "_workspace");
 }
 
 // i32 outlined(env, chunk, worker): unpacks the environment and runs the body on the chunk's range of iterations.
@@ -270,14 +283,16 @@ llvm::Function* Emitter::outline(const For& loop, const Captures& captures, int6
 
   llvm::Function* body = begin_body(name + ".body", captures, groups, true);
   inside_parallel_ = true;
-  Value begin = body->getArg(static_cast<unsigned>(body->arg_size()) - 4), end = body->getArg(static_cast<unsigned>(body->arg_size()) - 3);
+  Value begin = body->getArg(static_cast<unsigned>(body->arg_size()) - 4),
+        end = body->getArg(static_cast<unsigned>(body->arg_size()) - 3);
   begin->setName("begin");
   end->setName("end");
   emit_loop(loop.var, begin, end, builder_.getInt64(1), true, false, loop.body);
   if (!terminated()) builder_.CreateRet(builder_.getInt32(0));
   inside_parallel_ = false;
 
-  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getInt32Ty()}, false);
+  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(),
+                                       {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getInt32Ty()}, false);
   auto* f = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
   decorate(f);
   builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", f));
@@ -336,13 +351,17 @@ void Emitter::emit_parallel(const For& loop) {
   put(host_);
 
   Value chunks = builder_.getInt64(static_cast<uint64_t>(*fixed));
-  auto *with_pool = block("pool"), *serial = block("serial"), *next = block("next"), *done = block("joined"), *failed = block("failed");
+  auto *with_pool = block("pool"), *serial = block("serial"), *next = block("next"), *done = block("joined"),
+       *failed = block("failed");
   Value run = host_field(host_parallel_for, builder_.getPtrTy());
   builder_.CreateCondBr(builder_.CreateIsNull(run), serial, with_pool);
 
   builder_.SetInsertPoint(with_pool);
-  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getPtrTy(), builder_.getPtrTy()}, false);
-  Value pool_result = builder_.CreateCall(type, run, {host_field(host_ctx, builder_.getPtrTy()), chunks, outlined, storage});
+  auto* type = llvm::FunctionType::get(
+      builder_.getInt32Ty(), {builder_.getPtrTy(), builder_.getInt64Ty(), builder_.getPtrTy(), builder_.getPtrTy()},
+      false);
+  Value pool_result =
+      builder_.CreateCall(type, run, {host_field(host_ctx, builder_.getPtrTy()), chunks, outlined, storage});
   builder_.CreateCondBr(builder_.CreateIsNull(pool_result), done, failed);
 
   builder_.SetInsertPoint(serial);

@@ -1,5 +1,5 @@
-// The shared math table over LLVM values (scalars or vectors): an arithmetic policy of ir/interpret/math_table.h. No fast-math
-// flag is ever set here, so the bits are those of the interpreter whatever the program's contraction says.
+// The shared math table over LLVM values (scalars or vectors): an arithmetic policy of ir/interpret/math_table.h. No
+// fast-math flag is ever set here, so the bits are those of the interpreter whatever the program's contraction says.
 #include <llvm/IR/Intrinsics.h>
 
 #include "codegen/x86/emitter.h"
@@ -32,7 +32,8 @@ struct LlvmArithmetic {
   Bool is_nan(Float x) const { return b.CreateFCmpUNO(x, x); }
   Bool less(Float x, Float y) const { return b.CreateFCmpOLT(x, y); }
   Float select(Bool c, Float x, Float y) const { return b.CreateSelect(c, x, y); }
-  // Only integers in range reach to_int, except when x is NaN: then the result is replaced at the end, but it must not be poison.
+  // Only integers in range reach to_int, except when x is NaN: then the result is replaced at the end, but it must not
+  // be poison.
   Int to_int(Float x) const { return {b.CreateFreeze(b.CreateFPToSI(x, int_type()))}; }
   Float to_float(Int x) const { return b.CreateSIToFP(x.v, type); }
   Int bits(Float x) const { return {b.CreateBitCast(x, int_type())}; }

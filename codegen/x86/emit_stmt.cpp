@@ -34,18 +34,24 @@ bool has_vectors(const Stmt& s) {
 
 }  // namespace
 
-llvm::BasicBlock* Emitter::block(const char* name) { return llvm::BasicBlock::Create(context_, name, builder_.GetInsertBlock()->getParent()); }
+llvm::BasicBlock* Emitter::block(const char* name) {
+  return llvm::BasicBlock::Create(context_, name, builder_.GetInsertBlock()->getParent());
+}
 
 void Emitter::stmt(const Stmt& s) {
   if (refusal_ || terminated()) return;
   switch (s->kind) {
-    case StmtKind::kStore: return store(*as<Store>(s));
+    case StmtKind::kStore:
+      return store(*as<Store>(s));
     case StmtKind::kSeq:
       for (const Stmt& item : as<Seq>(s)->stmts) stmt(item);
       return;
-    case StmtKind::kFor: return loop(*as<For>(s));
-    case StmtKind::kIf: return if_stmt(*as<If>(s));
-    case StmtKind::kWhile: return while_loop(*as<While>(s));
+    case StmtKind::kFor:
+      return loop(*as<For>(s));
+    case StmtKind::kIf:
+      return if_stmt(*as<If>(s));
+    case StmtKind::kWhile:
+      return while_loop(*as<While>(s));
     case StmtKind::kBind: {
       const Bind* bind = as<Bind>(s);
       scalars_[bind->var.get()] = expr(bind->value);
@@ -54,10 +60,14 @@ void Emitter::stmt(const Stmt& s) {
     case StmtKind::kEvaluate:
       if (!const_int(as<Evaluate>(s)->value)) expr(as<Evaluate>(s)->value);
       return;
-    case StmtKind::kAssert: return return_error(expr(as<Assert>(s)->condition), tw_error_assert);
-    case StmtKind::kAttrStmt: return attribute(*as<AttrStmt>(s));
-    case StmtKind::kAllocate: return allocate(*as<Allocate>(s));
-    case StmtKind::kDeclBuffer: return stmt(as<DeclBuffer>(s)->body);
+    case StmtKind::kAssert:
+      return return_error(expr(as<Assert>(s)->condition), tw_error_assert);
+    case StmtKind::kAttrStmt:
+      return attribute(*as<AttrStmt>(s));
+    case StmtKind::kAllocate:
+      return allocate(*as<Allocate>(s));
+    case StmtKind::kDeclBuffer:
+      return stmt(as<DeclBuffer>(s)->body);
     case StmtKind::kBreak:
       if (loops_.empty()) return void(fail("break outside a loop", kVoid));
       return void(builder_.CreateBr(loops_.back().exit));
@@ -67,7 +77,8 @@ void Emitter::stmt(const Stmt& s) {
     case StmtKind::kReturn:
       if (as<Return>(s)->value) return void(fail("a return value", kVoid));
       return void(builder_.CreateRet(builder_.getInt32(0)));
-    case StmtKind::kBlock: TW_UNREACHABLE("a block reached code generation");
+    case StmtKind::kBlock:
+      TW_UNREACHABLE("a block reached code generation");
   }
 }
 
@@ -96,7 +107,8 @@ void Emitter::store(const Store& s) {
     if (nontemporal_ && lanes > 1) align = llvm::Align(static_cast<uint64_t>(s.buffer->dtype.element_bytes() * lanes));
     llvm::StoreInst* st = builder_.CreateAlignedStore(v, p, align);
     if (nontemporal_) {
-      st->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(builder_.getInt32(1))));
+      st->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                      llvm::MDNode::get(context_, llvm::ConstantAsMetadata::get(builder_.getInt32(1))));
       used_nontemporal_ = true;
     }
     return;
@@ -121,7 +133,8 @@ void Emitter::store(const Store& s) {
 }
 
 void Emitter::loop(const For& s) {
-  if (s.loop_kind == ForKind::parallel && !inside_parallel_ && s.annotations.contains("chunks")) return emit_parallel(s);
+  if (s.loop_kind == ForKind::parallel && !inside_parallel_ && s.annotations.contains("chunks"))
+    return emit_parallel(s);
   if (s.loop_kind == ForKind::thread_binding) return void(fail("a loop bound to " + s.thread, kVoid));
   Value begin = index(s.min), extent = index(s.extent);
   Value step = s.step ? index(s.step) : builder_.getInt64(1);
@@ -131,7 +144,8 @@ void Emitter::loop(const For& s) {
   emit_loop(s.var, begin, end, step, runs, !has_vectors(s.body) && !attr_int(s.annotations, "scheduled", 0), s.body);
 }
 
-void Emitter::emit_loop(const Var& var, Value begin, Value end, Value step, bool surely_runs, bool free_for_llvm, const Stmt& body) {
+void Emitter::emit_loop(const Var& var, Value begin, Value end, Value step, bool surely_runs, bool free_for_llvm,
+                        const Stmt& body) {
   auto *head = block(var->name.c_str()), *latch = block("next"), *exit = block("exit");
   if (surely_runs)
     builder_.CreateBr(head);
@@ -151,11 +165,15 @@ void Emitter::emit_loop(const Var& var, Value begin, Value end, Value step, bool
   i->addIncoming(next, latch);
   llvm::BranchInst* back = builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), head, exit);
   if (!free_for_llvm) {
-    auto word = [&](const char* key) -> llvm::Metadata* { return llvm::MDNode::get(context_, llvm::MDString::get(context_, key)); };
-    auto off = [&](const char* key) -> llvm::Metadata* {
-      return llvm::MDNode::get(context_, {llvm::MDString::get(context_, key), llvm::ConstantAsMetadata::get(builder_.getFalse())});
+    auto word = [&](const char* key) -> llvm::Metadata* {
+      return llvm::MDNode::get(context_, llvm::MDString::get(context_, key));
     };
-    auto* id = llvm::MDNode::getDistinct(context_, {nullptr, word("llvm.loop.unroll.disable"), off("llvm.loop.vectorize.enable")});
+    auto off = [&](const char* key) -> llvm::Metadata* {
+      return llvm::MDNode::get(
+          context_, {llvm::MDString::get(context_, key), llvm::ConstantAsMetadata::get(builder_.getFalse())});
+    };
+    auto* id = llvm::MDNode::getDistinct(
+        context_, {nullptr, word("llvm.loop.unroll.disable"), off("llvm.loop.vectorize.enable")});
     id->replaceOperandWith(0, id);
     back->setMetadata(llvm::LLVMContext::MD_loop, id);
   }

@@ -44,8 +44,10 @@ class Emitter {
   };
   static Captures captures_of(const Stmt& body);
   static std::vector<WorkspaceGroup> group_workspace(const std::vector<const Allocate*>&);
-  llvm::Function* begin_body(const std::string& name, const Captures&, const std::vector<WorkspaceGroup>&, bool has_range);
-  Value call_body(llvm::Function* body, const Captures&, const std::vector<WorkspaceGroup>&, std::vector<Value> range, Value worker);
+  llvm::Function* begin_body(const std::string& name, const Captures&, const std::vector<WorkspaceGroup>&,
+                             bool has_range);
+  Value call_body(llvm::Function* body, const Captures&, const std::vector<WorkspaceGroup>&, std::vector<Value> range,
+                  Value worker);
   void emit_entry();
   void emit_parallel(const For& loop);
   llvm::Function* outline(const For& loop, const Captures&, int64_t chunks, llvm::StructType* env);
@@ -58,7 +60,8 @@ class Emitter {
   void stmt(const Stmt& s);
   void store(const Store& s);
   void loop(const For& s);
-  void emit_loop(const Var& var, Value begin, Value end, Value step, bool surely_runs, bool free_for_llvm, const Stmt& body);
+  void emit_loop(const Var& var, Value begin, Value end, Value step, bool surely_runs, bool free_for_llvm,
+                 const Stmt& body);
   void if_stmt(const If& s);
   void while_loop(const While& s);
   void attribute(const AttrStmt& s);
@@ -86,7 +89,9 @@ class Emitter {
   Value library_call(const std::string& name, const Call& e);
   Value address(const Buffer& buffer, Value index);
   Value shuffle(const Shuffle& e);
-  Value splat(Value v, int lanes) { return lanes == 1 ? v : builder_.CreateVectorSplat(static_cast<unsigned>(lanes), v); }
+  Value splat(Value v, int lanes) {
+    return lanes == 1 ? v : builder_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+  }
   Value constant(double value, Type type);
   Value bits_like(uint64_t value, Type type);
   Type type_of(DType t) const;
@@ -110,10 +115,10 @@ class Emitter {
   std::unordered_map<const VarNode*, Value> scalars_, pointers_;
   Value host_ = nullptr, worker_ = nullptr;
   bool inside_parallel_ = false;
-  bool indexing_ = false;      // integer arithmetic may be assumed not to wrap
+  bool indexing_ = false;  // integer arithmetic may be assumed not to wrap
   bool nontemporal_ = false;
   bool used_nontemporal_ = false;
-  Value mask_ = nullptr;       // lanes that are on, or null
+  Value mask_ = nullptr;  // lanes that are on, or null
   struct LoopBlocks {
     llvm::BasicBlock *next, *exit;
   };

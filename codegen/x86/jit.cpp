@@ -38,14 +38,18 @@ Result<std::unique_ptr<LoadedCode>> load_objects_jit(std::span<const std::string
   auto machine = llvm::orc::JITTargetMachineBuilder(llvm::Triple("x86_64-unknown-linux-gnu"));
   auto jit = llvm::orc::LLJITBuilder()
                  .setJITTargetMachineBuilder(std::move(machine))
-                 .setObjectLinkingLayerCreator([](llvm::orc::ExecutionSession& session) { return std::make_unique<llvm::orc::ObjectLinkingLayer>(session); })
+                 .setObjectLinkingLayerCreator([](llvm::orc::ExecutionSession& session) {
+                   return std::make_unique<llvm::orc::ObjectLinkingLayer>(session);
+                 })
                  .create();
   if (!jit) return failed(jit.takeError());
-  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
+  auto process =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
   if (!process) return failed(process.takeError());
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));
   for (const std::string& object : objects)
-    if (auto error = (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object))) return failed(std::move(error));
+    if (auto error = (*jit)->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object)))
+      return failed(std::move(error));
   return std::make_unique<JitCode>(std::move(*jit));
 }
 

@@ -55,8 +55,8 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool con
   options.AllowFPOpFusion = contract ? llvm::FPOpFusion::Standard : llvm::FPOpFusion::Strict;
   std::string features;
   for (const std::string& word : target.features) features += (features.empty() ? "+" : ",+") + word;
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(triple, target.arch, features, options, llvm::Reloc::PIC_,
-                                                                         std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, target.arch, features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 // Free nests get LLVM's vectorizers and unroller; scheduled nests carry metadata that turns them off.
@@ -87,7 +87,8 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   bool free_nest = std::any_of(module.begin(), module.end(), [](const llvm::Function& f) {
     return std::any_of(f.begin(), f.end(), [](const llvm::BasicBlock& b) {
       const llvm::Instruction* end = b.getTerminator();
-      return end && llvm::isa<llvm::BranchInst>(end) && llvm::cast<llvm::BranchInst>(end)->isConditional() && !end->getMetadata(llvm::LLVMContext::MD_loop);
+      return end && llvm::isa<llvm::BranchInst>(end) && llvm::cast<llvm::BranchInst>(end)->isConditional() &&
+             !end->getMetadata(llvm::LLVMContext::MD_loop);
     });
   });
   if (free_nest) {
@@ -121,8 +122,9 @@ std::string emit_file(llvm::Module& module, llvm::TargetMachine& machine, llvm::
 const std::set<std::string, std::less<>>& allowed_symbols() {
   static const std::set<std::string, std::less<>> names = [] {
     std::set<std::string, std::less<>> all{"memcpy", "memset", "memmove", "fmaf", "fma"};
-    for (const char* f : {"exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "pow", "tanh", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos",
-                          "atan", "atan2", "asinh", "acosh", "atanh", "fmod", "hypot", "nextafter", "ldexp"}) {
+    for (const char* f : {"exp",   "exp2",  "exp10", "log",   "log2", "log10", "log1p",     "pow",  "tanh",
+                          "erf",   "sin",   "cos",   "tan",   "sinh", "cosh",  "asin",      "acos", "atan",
+                          "atan2", "asinh", "acosh", "atanh", "fmod", "hypot", "nextafter", "ldexp"}) {
       all.insert(f);
       all.insert(std::string(f) + "f");
     }
@@ -156,7 +158,8 @@ double ms_since(std::chrono::steady_clock::time_point& start) {
   return ms;
 }
 
-Result<CompiledObject> compile_x86(const lowering::LoweredFunction& lowered, const Target& target, const CodegenOptions& options) {
+Result<CompiledObject> compile_x86(const lowering::LoweredFunction& lowered, const Target& target,
+                                   const CodegenOptions& options) {
   initialise_llvm();
   auto clock = std::chrono::steady_clock::now();
   std::unique_ptr<llvm::TargetMachine> machine = make_machine(target, lowered.options.fp_contract);

@@ -13,7 +13,8 @@ namespace tilewright::lowering {
 
 namespace {
 
-TW_REFUSAL_CODE(annotation_not_realisable, "annotation-not-realisable", "lowering cannot do what an annotation asks for");
+TW_REFUSAL_CODE(annotation_not_realisable, "annotation-not-realisable",
+                "lowering cannot do what an annotation asks for");
 
 struct Row {
   int64_t axis, factor, offset;
@@ -43,10 +44,12 @@ Result<std::map<uint64_t, std::vector<Row>>> collect(const Stmt& body, std::map<
         ok = n != nullptr;
       }
       if (!ok) return bad(*block, "a row is not four integers"), false;
-      if (v[0] < 0 || v[0] >= static_cast<int64_t>(block->writes.size())) return bad(*block, fmt::format("no written buffer {}", v[0])), false;
+      if (v[0] < 0 || v[0] >= static_cast<int64_t>(block->writes.size()))
+        return bad(*block, fmt::format("no written buffer {}", v[0])), false;
       const Buffer& b = block->writes[static_cast<size_t>(v[0])].buffer;
       if (v[1] < 0) v[1] += b->rank();
-      if (v[1] < 0 || v[1] >= b->rank() || v[2] <= 0) return bad(*block, fmt::format("axis {} or factor {} out of range", v[1], v[2])), false;
+      if (v[1] < 0 || v[1] >= b->rank() || v[2] <= 0)
+        return bad(*block, fmt::format("axis {} or factor {} out of range", v[1], v[2])), false;
       rows[b->id].push_back({v[1], v[2], v[3]});
       buffers[b->id] = b;
     }
@@ -63,8 +66,12 @@ Result<FunctionRef> run(const FunctionRef& f, const PassContext& context) {
   BufferMap replaced;
   for (const auto& [id, list] : rows) {
     const Buffer& b = buffers.at(id);
-    bool parameter = std::any_of(f->params.begin(), f->params.end(), [&, &buffer = b](const Param& p) { return p.buffer && p.buffer->data.same_as(buffer->data); });
-    if (parameter) return refuse(annotation_not_realisable, fmt::format("buffer_dim_align of {}: a parameter's layout is the caller's", b->name));
+    bool parameter = std::any_of(f->params.begin(), f->params.end(), [&, &buffer = b](const Param& p) {
+      return p.buffer && p.buffer->data.same_as(buffer->data);
+    });
+    if (parameter)
+      return refuse(annotation_not_realisable,
+                    fmt::format("buffer_dim_align of {}: a parameter's layout is the caller's", b->name));
     std::vector<int64_t> strides(b->shape.size(), 1);
     bool changed = false;
     int64_t stride = 1;
@@ -77,7 +84,9 @@ Result<FunctionRef> run(const FunctionRef& f, const PassContext& context) {
         }
       strides[d] = stride;
       std::optional<int64_t> extent = const_int(b->shape[d]);
-      if (!extent) return refuse(annotation_not_realisable, fmt::format("buffer_dim_align of {}: its extents are not constant", b->name));
+      if (!extent)
+        return refuse(annotation_not_realisable,
+                      fmt::format("buffer_dim_align of {}: its extents are not constant", b->name));
       stride *= *extent;
     }
     if (!changed) {

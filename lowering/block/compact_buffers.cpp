@@ -99,7 +99,10 @@ class Compact : public Rewriter {
 };
 
 const Register<Pass> pass{"compact_buffers", "every buffer shrinks to what is touched below its allocation",
-                          Pass{Form::opened, Form::opened, {"place_allocations"}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+                          Pass{Form::opened,
+                               Form::opened,
+                               {"place_allocations"},
+                               [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
                                  return with_body(*f, Compact()(f->body));
                                }}};
 

@@ -9,15 +9,18 @@ namespace tilewright::lowering {
 
 namespace {
 
-TW_REFUSAL_CODE(annotation_not_on_target, "annotation-not-on-target", "an annotation asks for something that this kind of target does not have");
+TW_REFUSAL_CODE(annotation_not_on_target, "annotation-not-on-target",
+                "an annotation asks for something that this kind of target does not have");
 
 // Annotations of a block that act on the code below it.
 bool acts_below(const std::string& key) {
-  return key.starts_with("pragma_") || key == "nontemporal" || key == "fast_math" || key == "reassociate" || key == "excess_precision";
+  return key.starts_with("pragma_") || key == "nontemporal" || key == "fast_math" || key == "reassociate" ||
+         key == "excess_precision";
 }
 // Annotations that only a GPU realises.
 bool gpu_only(const std::string& key) {
-  return key.starts_with("tilewright.") || key.starts_with("software_pipeline") || key == "auto_copy" || key == "double_buffer_scope" || key == "warp_execution";
+  return key.starts_with("tilewright.") || key.starts_with("software_pipeline") || key == "auto_copy" ||
+         key == "double_buffer_scope" || key == "warp_execution";
 }
 
 class DropBlocks : public Rewriter {
@@ -52,19 +55,28 @@ class DropBlocks : public Rewriter {
   }
   void check(const AttrDict& annotations) {
     for (const auto& [key, value] : annotations)
-      if (cpu_ && gpu_only(key)) refusal = Refusal(annotation_not_on_target, fmt::format("annotation \"{}\" has no meaning on a CPU", key));
+      if (cpu_ && gpu_only(key))
+        refusal = Refusal(annotation_not_on_target, fmt::format("annotation \"{}\" has no meaning on a CPU", key));
   }
   bool cpu_;
 };
 
 const Register<Pass> pass{"drop_blocks", "blocks vanish, their annotations become attributes of the statement below",
-                          Pass{Form::opened, Form::loops, {}, [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
+                          Pass{Form::opened,
+                               Form::loops,
+                               {},
+                               [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
                                  DropBlocks drop(context.target.is_cpu());
                                  Stmt body = drop(f->body);
                                  if (drop.refusal) return refuse(*drop.refusal);
-                                 return with_body(*f, body);
+                                 auto native = std::make_unique<Function>(*f);
+                                 native->body = body;
+                                 native->schedulable =
+                                     false;  // no blocks: from here on the text is that of a native function
+                                 return FunctionRef(native.release());
                                },
-                               Pass::For::any, true}};
+                               Pass::For::any,
+                               true}};
 
 }  // namespace
 

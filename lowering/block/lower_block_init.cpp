@@ -26,7 +26,10 @@ class LowerInit : public Rewriter {
 };
 
 const Register<Pass> pass{"lower_block_init", "init becomes a guarded statement in front of the block's body",
-                          Pass{Form::scheduled, Form::scheduled, {"normalize_loops"}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+                          Pass{Form::scheduled,
+                               Form::scheduled,
+                               {"normalize_loops"},
+                               [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
                                  return with_body(*f, LowerInit()(f->body));
                                }}};
 

@@ -18,7 +18,8 @@ class Normalize : public Rewriter {
     Expr step = loop->step ? loop->step : int_imm(1, loop->var->dtype);
     // With a step, extent is the length of the range (ir/stmt.h).
     Expr trips = is_const(step, 1) ? loop->extent : floor_div(loop->extent + (step - 1), step);
-    if (is_const(trips, 1) && !bound && loop->annotations.empty()) return substitute(loop->body, {{loop->var.get(), loop->min}});
+    if (is_const(trips, 1) && !bound && loop->annotations.empty())
+      return substitute(loop->body, {{loop->var.get(), loop->min}});
     if (is_const(loop->min, 0) && is_const(step, 1)) return mapped;
     auto copy = edit(*loop);
     copy->min = int_imm(0, loop->var->dtype);
@@ -29,10 +30,11 @@ class Normalize : public Rewriter {
   }
 };
 
-const Register<Pass> pass{"normalize_loops", "loops start at 0 with step 1; loops of one iteration vanish",
-                          Pass{Form::scheduled, Form::scheduled, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
-                                 return with_body(*f, Normalize()(f->body));
-                               }}};
+const Register<Pass> pass{
+    "normalize_loops", "loops start at 0 with step 1; loops of one iteration vanish",
+    Pass{Form::scheduled, Form::scheduled, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+           return with_body(*f, Normalize()(f->body));
+         }}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Blocks lose their iters: bindings are substituted, predicates become `if`, allocations become statements around the body,
-// aliases (match_buffer) become accesses of their source. A block keeps name, regions and annotations.
+// Blocks lose their iters: bindings are substituted, predicates become `if`, allocations become statements around the
+// body, aliases (match_buffer) become accesses of their source. A block keeps name, regions and annotations.
 #include "ir/build.h"
 #include "ir/rewrite.h"
 #include "ir/visit.h"
@@ -10,7 +10,8 @@ namespace tilewright::lowering {
 
 namespace {
 
-TW_REFUSAL_CODE(alias_not_resolvable, "alias-not-resolvable", "a match_buffer cannot be expressed as accesses of its source");
+TW_REFUSAL_CODE(alias_not_resolvable, "alias-not-resolvable",
+                "a match_buffer cannot be expressed as accesses of its source");
 
 // Accesses of an alias become accesses of its source.
 class ResolveAlias : public Rewriter {
@@ -36,7 +37,9 @@ class ResolveAlias : public Rewriter {
   Stmt operator()(const Stmt& s) override {
     Stmt mapped = Rewriter::operator()(s);
     const Store* node = as<Store>(mapped);
-    return node && node->buffer.same_as(match_.buffer) ? Stmt(make_stmt<Store>(match_.source.buffer, indices(node->indices), node->value)) : mapped;
+    return node && node->buffer.same_as(match_.buffer)
+               ? Stmt(make_stmt<Store>(match_.source.buffer, indices(node->indices), node->value))
+               : mapped;
   }
 
  private:
@@ -89,13 +92,14 @@ class OpenBlocks : public Rewriter {
   }
 };
 
-const Register<Pass> pass{"open_blocks", "bindings are substituted, predicates become if, allocations become statements",
-                          Pass{Form::scheduled, Form::opened, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
-                                 OpenBlocks open;
-                                 Stmt body = open(f->body);
-                                 if (open.refusal) return refuse(*open.refusal);
-                                 return with_body(*f, body);
-                               }}};
+const Register<Pass> pass{
+    "open_blocks", "bindings are substituted, predicates become if, allocations become statements",
+    Pass{Form::scheduled, Form::opened, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+           OpenBlocks open;
+           Stmt body = open(f->body);
+           if (open.refusal) return refuse(*open.refusal);
+           return with_body(*f, body);
+         }}};
 
 }  // namespace
 

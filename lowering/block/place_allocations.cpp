@@ -1,5 +1,5 @@
-// Each buffer moves down to the lowest common ancestor of its accesses, but not below a loop that carries its value from one
-// iteration to the next, nor below a vectorized loop (its iterations run together and need separate elements).
+// Each buffer moves down to the lowest common ancestor of its accesses, but not below a loop that carries its value
+// from one iteration to the next, nor below a vectorized loop (its iterations run together and need separate elements).
 #include "ir/analysis/regions.h"
 #include "ir/build.h"
 #include "ir/rewrite.h"
@@ -65,7 +65,8 @@ class Place : public Rewriter {
       return make_seq(std::move(items));
     }
     if (const For* loop = as<For>(s)) {
-      bool private_kind = loop->loop_kind == ForKind::serial || loop->loop_kind == ForKind::parallel || loop->loop_kind == ForKind::unrolled;
+      bool private_kind = loop->loop_kind == ForKind::serial || loop->loop_kind == ForKind::parallel ||
+                          loop->loop_kind == ForKind::unrolled;
       if (!private_kind || carried(*loop, alloc.buffer)) return here();
       auto scope = analyzer_.scope();
       analyzer_.bind(*loop);
@@ -120,10 +121,11 @@ class Place : public Rewriter {
   Analyzer analyzer_;
 };
 
-const Register<Pass> pass{"place_allocations", "each buffer is allocated at the lowest scope that is legal",
-                          Pass{Form::opened, Form::opened, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
-                                 return with_body(*f, Place()(f->body));
-                               }}};
+const Register<Pass> pass{
+    "place_allocations", "each buffer is allocated at the lowest scope that is legal",
+    Pass{Form::opened, Form::opened, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+           return with_body(*f, Place()(f->body));
+         }}};
 
 }  // namespace
 

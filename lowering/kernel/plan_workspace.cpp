@@ -1,6 +1,6 @@
-// CPU: decides where each allocation lives, and how many chunks a parallel loop has. Small ones on the stack of their body
-// (16 KB together), others in the caller's workspace: a shared part, and a slice for each worker for what is allocated inside
-// a parallel loop. Allocations are scoped, so offsets are those of a stack: siblings share bytes.
+// CPU: decides where each allocation lives, and how many chunks a parallel loop has. Small ones on the stack of their
+// body (16 KB together), others in the caller's workspace: a shared part, and a slice for each worker for what is
+// allocated inside a parallel loop. Allocations are scoped, so offsets are those of a stack: siblings share bytes.
 #include <fmt/format.h>
 
 #include "ir/build.h"
@@ -15,8 +15,8 @@ namespace {
 TW_REFUSAL_CODE(dynamic_allocation, "dynamic-allocation", "the size of an allocated buffer is not constant");
 
 constexpr int64_t kStackBytes = 16 * 1024;
-// Chunks of a parallel loop: a function of the extent alone, so that results and scratch never depend on the workers. 256
-// keep 64 workers busy with 4 chunks each; fewer iterations are one chunk each.
+// Chunks of a parallel loop: a function of the extent alone, so that results and scratch never depend on the workers.
+// 256 keep 64 workers busy with 4 chunks each; fewer iterations are one chunk each.
 constexpr int64_t kMaxChunks = 256;
 
 class Plan : public Rewriter {

@@ -1,6 +1,6 @@
-// Buffers become one-dimensional: every access has one index, an element offset in 64 bits, in which the buffer's strides and
-// offset are applied. Loop variables become 64-bit, so that no index arithmetic wraps or needs sign extension; where a value
-// (not an index) needs the variable, it is cast back.
+// Buffers become one-dimensional: every access has one index, an element offset in 64 bits, in which the buffer's
+// strides and offset are applied. Loop variables become 64-bit, so that no index arithmetic wraps or needs sign
+// extension; where a value (not an index) needs the variable, it is cast back.
 #include <fmt/format.h>
 
 #include "ir/build.h"
@@ -13,7 +13,8 @@ namespace tilewright::lowering {
 
 namespace {
 
-TW_REFUSAL_CODE(packed_type_not_lowered, "packed-type-not-lowered", "buffers of sub-byte elements are not lowered for this target");
+TW_REFUSAL_CODE(packed_type_not_lowered, "packed-type-not-lowered",
+                "buffers of sub-byte elements are not lowered for this target");
 
 class Flatten : public Rewriter {
  public:
@@ -51,7 +52,8 @@ class Flatten : public Rewriter {
       Expr at = offset(st->buffer, st->indices);
       return make_stmt<Store>(flat, std::vector<Expr>{at}, (*this)(st->value));
     }
-    if (const Allocate* a = as<Allocate>(s)) return make_stmt<Allocate>(flatten(a->buffer), a->annotations, (*this)(a->body));
+    if (const Allocate* a = as<Allocate>(s))
+      return make_stmt<Allocate>(flatten(a->buffer), a->annotations, (*this)(a->body));
     if (const DeclBuffer* d = as<DeclBuffer>(s)) return make_stmt<DeclBuffer>(flatten(d->buffer), (*this)(d->body));
     return Rewriter::operator()(s);
   }
@@ -60,7 +62,8 @@ class Flatten : public Rewriter {
     auto it = flat_.find(b.get());
     if (it != flat_.end()) return it->second;
     if (b->dtype.bits < 8 && !b->dtype.is_bool())
-      refusal = Refusal(packed_type_not_lowered, fmt::format("buffer {} has elements of type {}", b->name, b->dtype.str()));
+      refusal =
+          Refusal(packed_type_not_lowered, fmt::format("buffer {} has elements of type {}", b->name, b->dtype.str()));
     std::vector<Expr> strides = strides_of(*b);
     Expr size = int_imm(1, kInt64);
     for (size_t d = 0; d < b->shape.size(); ++d) size = size + (index(b->shape[d]) - 1) * index(strides[d]);
@@ -74,9 +77,12 @@ class Flatten : public Rewriter {
   }
 
  private:
-  static bool is_index(const Expr& e) { return e->dtype.is_int() && e->dtype.bits >= 32 && e->dtype.lanes == 1 && !reads_memory(e); }
+  static bool is_index(const Expr& e) {
+    return e->dtype.is_int() && e->dtype.bits >= 32 && e->dtype.lanes == 1 && !reads_memory(e);
+  }
 
-  // The expression in 64 bits. Index arithmetic is over the integers, so widening goes through + - * / % min max select.
+  // The expression in 64 bits. Index arithmetic is over the integers, so widening goes through + - * / % min max
+  // select.
   Expr index(const Expr& e) {
     DType wide = kInt64.with_lanes(e->dtype.lanes);
     if (const VarNode* v = as<VarNode>(e)) {
@@ -88,8 +94,11 @@ class Flatten : public Rewriter {
     if (const Broadcast* b = as<Broadcast>(e)) return broadcast(index(b->value), b->lanes);
     if (e->dtype.is_int() && e->dtype.bits >= 32) {
       if (const Binary* b = as<Binary>(e); b && !is_comparison(b->op)) return binary(b->op, index(b->a), index(b->b));
-      if (const Select* s = as<Select>(e)) return select((*this)(s->condition), index(s->then_value), index(s->else_value));
-      if (const Cast* c = as<Cast>(e); c && c->value->dtype.is_int() && c->value->dtype.bits >= 32 && c->value->dtype.bits <= e->dtype.bits) return index(c->value);
+      if (const Select* s = as<Select>(e))
+        return select((*this)(s->condition), index(s->then_value), index(s->else_value));
+      if (const Cast* c = as<Cast>(e);
+          c && c->value->dtype.is_int() && c->value->dtype.bits >= 32 && c->value->dtype.bits <= e->dtype.bits)
+        return index(c->value);
     }
     return cast(wide, (*this)(e));
   }
@@ -104,7 +113,8 @@ class Flatten : public Rewriter {
       if (const Ramp* r = as<Ramp>(i)) {
         at = ramp(at + r->base * stride, r->stride * stride, r->lanes);
       } else {
-        at = i->dtype.is_vector() ? broadcast(at, i->dtype.lanes) + i * broadcast(stride, i->dtype.lanes) : at + i * stride;
+        at = i->dtype.is_vector() ? broadcast(at, i->dtype.lanes) + i * broadcast(stride, i->dtype.lanes)
+                                  : at + i * stride;
       }
     }
     return at;

@@ -1,4 +1,5 @@
-// A `select` may evaluate both arms. An arm that may read out of bounds or trap becomes an `if_then_else`, which evaluates one.
+// A `select` may evaluate both arms. An arm that may read out of bounds or trap becomes an `if_then_else`, which
+// evaluates one.
 #include "ir/build.h"
 #include "ir/rewrite.h"
 #include "ir/simplify/analyzer.h"
@@ -32,7 +33,8 @@ class GuardSelects : public Rewriter {
     walk(e, [&](const Expr& x) {
       if (const Load* l = as<Load>(x)) all = all && in_range(*l);
       if (const Binary* b = as<Binary>(x)) {
-        bool divides = b->op == BinaryOp::floor_div || b->op == BinaryOp::floor_mod || b->op == BinaryOp::trunc_div || b->op == BinaryOp::trunc_mod;
+        bool divides = b->op == BinaryOp::floor_div || b->op == BinaryOp::floor_mod || b->op == BinaryOp::trunc_div ||
+                       b->op == BinaryOp::trunc_mod;
         if (divides) all = all && const_int(b->b).value_or(0) > 0;
       }
       if (const Call* c = as<Call>(x)) all = all && c->op->effect == OpEffect::pure;
@@ -53,7 +55,10 @@ class GuardSelects : public Rewriter {
 };
 
 const Register<Pass> pass{"guard_unsafe_selects", "select arms that may trap or read out of bounds are evaluated alone",
-                          Pass{Form::loops, Form::loops, {"partition_loops"}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+                          Pass{Form::loops,
+                               Form::loops,
+                               {"partition_loops"},
+                               [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
                                  return with_body(*f, GuardSelects()(f->body));
                                }}};
 

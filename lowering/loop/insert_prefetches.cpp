@@ -1,6 +1,6 @@
-// Annotation `prefetch` on a loop or block, rows [buffer name, distance, locality 0…3]: at the top of each iteration the cache
-// lines are requested that the body will touch in that buffer `distance` iterations later. Runs after unrolling, so that an
-// iteration's accesses are known; a line is requested once.
+// Annotation `prefetch` on a loop or block, rows [buffer name, distance, locality 0…3]: at the top of each iteration
+// the cache lines are requested that the body will touch in that buffer `distance` iterations later. Runs after
+// unrolling, so that an iteration's accesses are known; a line is requested once.
 #include <fmt/format.h>
 
 #include <set>
@@ -16,13 +16,15 @@ namespace tilewright::lowering {
 
 namespace {
 
-TW_REFUSAL_CODE(prefetch_malformed, "prefetch-malformed", "a prefetch annotation is not rows of buffer name, distance, locality");
+TW_REFUSAL_CODE(prefetch_malformed, "prefetch-malformed",
+                "a prefetch annotation is not rows of buffer name, distance, locality");
 
 constexpr int64_t kLine = 64;
 constexpr size_t kMaxLines = 64;  // more requests than this are slower than the misses they hide
 
-const Register<Operation> prefetch_op{"prefetch", "asks for the cache line of an address: address, 0 read or 1 write, locality 0…3",
-                             Operation{"prefetch", 1, 3, OpEffect::opaque, OpGroup::control}};
+const Register<Operation> prefetch_op{"prefetch",
+                                      "asks for the cache line of an address: address, 0 read or 1 write, locality 0…3",
+                                      Operation{"prefetch", 1, 3, OpEffect::opaque, OpGroup::control}};
 
 class InsertPrefetches : public Rewriter {
  public:
@@ -41,7 +43,8 @@ class InsertPrefetches : public Rewriter {
       const std::string* name = row && row->size() == 3 ? (*row)[0].get<std::string>() : nullptr;
       const int64_t* distance = name ? (*row)[1].get<int64_t>() : nullptr;
       const int64_t* locality = name ? (*row)[2].get<int64_t>() : nullptr;
-      if (!distance || !locality || *locality < 0 || *locality > 3) return bad(mapped, "expected [buffer name, distance, locality 0 to 3]");
+      if (!distance || !locality || *locality < 0 || *locality > 3)
+        return bad(mapped, "expected [buffer name, distance, locality 0 to 3]");
       add(requests, *loop, *name, *distance, *locality);
     }
     auto copy = edit(*loop);
@@ -104,12 +107,16 @@ class InsertPrefetches : public Rewriter {
   static void request(std::vector<Stmt>& out, const Buffer& b, const Expr& at, bool write, int64_t locality) {
     if (out.size() >= kMaxLines) return;
     Expr pointer = call(kHandle, operation("address_of"), {load(b, {at})});
-    out.push_back(make_stmt<Evaluate>(call(kVoid, operation("prefetch"), {pointer, int_imm(write), int_imm(locality)})));
+    out.push_back(
+        make_stmt<Evaluate>(call(kVoid, operation("prefetch"), {pointer, int_imm(write), int_imm(locality)})));
   }
 };
 
 const Register<Pass> pass{"insert_prefetches", "annotation prefetch becomes requests of cache lines",
-                          Pass{Form::flat, Form::flat, {"unroll_loops"}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+                          Pass{Form::flat,
+                               Form::flat,
+                               {"unroll_loops"},
+                               [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
                                  InsertPrefetches insert;
                                  Stmt body = insert(f->body);
                                  if (insert.refusal) return refuse(*insert.refusal);

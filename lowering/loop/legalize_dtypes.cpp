@@ -1,5 +1,5 @@
-// Storage types compute in float32 and round once after each operation of the source: bfloat16 and float8 everywhere, float16
-// on CPUs. With keep_rounding=off, or under `excess_precision`, a rounding between two operations is left out.
+// Storage types compute in float32 and round once after each operation of the source: bfloat16 and float8 everywhere,
+// float16 on CPUs. With keep_rounding=off, or under `excess_precision`, a rounding between two operations is left out.
 #include "ir/build.h"
 #include "ir/rewrite.h"
 #include "lowering/pass.h"
@@ -22,7 +22,8 @@ class Legalize : public Rewriter {
       Expr r = binary(b->op, widen(b->a, wide), widen(b->b, wide));
       return is_comparison(b->op) ? r : cast(b->dtype, r);
     }
-    if (const Call* c = as<Call>(mapped); c && c->op->group == OpGroup::math && !c->args.empty() && storage(c->args[0]->dtype)) {
+    if (const Call* c = as<Call>(mapped);
+        c && c->op->group == OpGroup::math && !c->args.empty() && storage(c->args[0]->dtype)) {
       DType wide = kFloat32.with_lanes(c->args[0]->dtype.lanes);
       std::vector<Expr> args;
       for (const Expr& a : c->args) args.push_back(storage(a->dtype) ? widen(a, wide) : a);
@@ -49,10 +50,14 @@ class Legalize : public Rewriter {
   bool cpu_, keep_;
 };
 
-const Register<Pass> pass{"legalize_dtypes", "bfloat16, float8 and (CPU) float16 arithmetic in float32 with one rounding an operation",
-                          Pass{Form::flat, Form::flat, {"unroll_loops"}, [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
-                                 return with_body(*f, Legalize(context.target.is_cpu(), context.options.keep_rounding)(f->body));
-                               }}};
+const Register<Pass> pass{
+    "legalize_dtypes", "bfloat16, float8 and (CPU) float16 arithmetic in float32 with one rounding an operation",
+    Pass{Form::flat,
+         Form::flat,
+         {"unroll_loops"},
+         [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
+           return with_body(*f, Legalize(context.target.is_cpu(), context.options.keep_rounding)(f->body));
+         }}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// A guard that is decided by a loop's position leaves the loop: [0, n) becomes the part where it surely holds (or surely does
-// not), without the guard, and the rest with it. Outermost loops first: what they leave is decided by constants further in.
-// Parallel loops keep their range and branch between the two bodies instead.
+// A guard that is decided by a loop's position leaves the loop: [0, n) becomes the part where it surely holds (or
+// surely does not), without the guard, and the rest with it. Outermost loops first: what they leave is decided by
+// constants further in. Parallel loops keep their range and branch between the two bodies instead.
 #include "ir/analysis/regions.h"
 #include "ir/build.h"
 #include "ir/rewrite.h"
@@ -33,8 +33,7 @@ class FindGuards {
       for (const Expr& c : conjuncts(branch->condition))
         if (c->dtype.lanes == 1 && !reads_memory(c)) found.push_back({c, inner_});
     }
-    for_each_child(
-        *s, [](const Expr&) {}, [&](const Stmt& c) { stmt(c); });
+    for_each_child(*s, [](const Expr&) {}, [&](const Stmt& c) { stmt(c); });
   }
 
  private:
@@ -46,7 +45,9 @@ class Decide : public Rewriter {
  public:
   Decide(Expr condition, bool value) : condition_(std::move(condition)), value_(value) {}
   using Rewriter::operator();
-  Expr operator()(const Expr& e) override { return e->hash == condition_->hash && e->dtype == condition_->dtype ? bool_imm(value_) : Rewriter::operator()(e); }
+  Expr operator()(const Expr& e) override {
+    return e->hash == condition_->hash && e->dtype == condition_->dtype ? bool_imm(value_) : Rewriter::operator()(e);
+  }
 
  private:
   Expr condition_;
@@ -65,7 +66,8 @@ class Partition : public Rewriter {
   Stmt operator()(const Stmt& s) override {
     const For* loop = as<For>(s);
     if (!loop) return Rewriter::operator()(s);
-    bool splits = loop->loop_kind == ForKind::serial || loop->loop_kind == ForKind::parallel || loop->loop_kind == ForKind::unrolled;
+    bool splits = loop->loop_kind == ForKind::serial || loop->loop_kind == ForKind::parallel ||
+                  loop->loop_kind == ForKind::unrolled;
     std::optional<int64_t> extent = const_int(loop->extent);
     if (splits && extent && is_const(loop->min, 0) && depth_ < kMaxGuards) {
       FindGuards guards;
@@ -88,10 +90,13 @@ class Partition : public Rewriter {
   static constexpr int kMaxGuards = 3;  // nested splits: at most 2^3 bodies
 
   // Lower bound over the inner loops of a difference, as value at v = 0 and step in v.
-  std::optional<std::pair<int64_t, int64_t>> linear_min(const Expr& e, const For& loop, const std::vector<VarRange>& inner) {
+  std::optional<std::pair<int64_t, int64_t>> linear_min(const Expr& e, const For& loop,
+                                                        const std::vector<VarRange>& inner) {
     SymbolicInterval bounds = bounds_over(e, inner, nullptr, analyzer_);
     if (!bounds.min) return std::nullopt;
-    auto at = [&](int64_t v) { return const_int(analyzer_.simplify(substitute(bounds.min, {{loop.var.get(), int_imm(v, loop.var->dtype)}}))); };
+    auto at = [&](int64_t v) {
+      return const_int(analyzer_.simplify(substitute(bounds.min, {{loop.var.get(), int_imm(v, loop.var->dtype)}})));
+    };
     std::optional<int64_t> zero = at(0), one = at(1), two = at(2);
     if (!zero || !one || !two || *two - *one != *one - *zero) return std::nullopt;
     // Three points do not prove a line: the difference must be the same everywhere.
@@ -105,9 +110,12 @@ class Partition : public Rewriter {
   // Where g >= threshold: [0, x) or [x, n).
   static std::optional<Part> where(int64_t zero, int64_t step, int64_t threshold, int64_t extent, bool value) {
     Part p{0, extent, value};
-    if (step < 0) p.end = floor_div(zero - threshold, -step) + 1;
-    else if (step > 0) p.begin = -floor_div(zero - threshold, step);
-    else return std::nullopt;
+    if (step < 0)
+      p.end = floor_div(zero - threshold, -step) + 1;
+    else if (step > 0)
+      p.begin = -floor_div(zero - threshold, step);
+    else
+      return std::nullopt;
     p.begin = std::max<int64_t>(p.begin, 0);
     p.end = std::min(p.end, extent);
     if (p.begin >= p.end || (p.begin == 0 && p.end == extent)) return std::nullopt;
@@ -121,12 +129,23 @@ class Partition : public Rewriter {
     int64_t threshold = 0;
     bool value = true;
     switch (b->op) {
-      case BinaryOp::lt: difference = b->b - b->a, threshold = 1; break;
-      case BinaryOp::le: difference = b->b - b->a; break;
-      case BinaryOp::gt: difference = b->a - b->b, threshold = 1; break;
-      case BinaryOp::ge: difference = b->a - b->b; break;
-      case BinaryOp::eq: difference = b->a - b->b, threshold = 1, value = false; break;  // surely unequal where a > b
-      default: return std::nullopt;
+      case BinaryOp::lt:
+        difference = b->b - b->a, threshold = 1;
+        break;
+      case BinaryOp::le:
+        difference = b->b - b->a;
+        break;
+      case BinaryOp::gt:
+        difference = b->a - b->b, threshold = 1;
+        break;
+      case BinaryOp::ge:
+        difference = b->a - b->b;
+        break;
+      case BinaryOp::eq:
+        difference = b->a - b->b, threshold = 1, value = false;
+        break;  // surely unequal where a > b
+      default:
+        return std::nullopt;
     }
     std::optional<std::pair<int64_t, int64_t>> line = linear_min(difference, loop, g.inner);
     return line ? where(line->first, line->second, threshold, extent, value) : std::nullopt;
@@ -148,7 +167,8 @@ class Partition : public Rewriter {
     Stmt out;
     if (loop.loop_kind == ForKind::parallel) {
       Expr v = loop.var;
-      Expr inside = part.begin == 0 ? less(v, int_imm(part.end, v->dtype)) : less_equal(int_imm(part.begin, v->dtype), v);
+      Expr inside =
+          part.begin == 0 ? less(v, int_imm(part.end, v->dtype)) : less_equal(int_imm(part.begin, v->dtype), v);
       auto scope = analyzer_.scope();
       analyzer_.bind(loop);
       auto copy = edit(loop);
@@ -175,10 +195,14 @@ class Partition : public Rewriter {
 };
 
 const Register<Pass> pass{"partition_loops", "guards decided by a loop's position leave the loop",
-                          Pass{Form::loops, Form::loops, {}, [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
+                          Pass{Form::loops,
+                               Form::loops,
+                               {},
+                               [](const FunctionRef& f, const PassContext&) -> Result<FunctionRef> {
                                  return with_body(*f, Partition()(f->body));
                                },
-                               Pass::For::cpu, true}};
+                               Pass::For::cpu,
+                               true}};
 
 }  // namespace
 

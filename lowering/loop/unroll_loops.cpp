@@ -1,5 +1,5 @@
-// Unrolling: loops of kind `unrolled`; loops below `pragma_auto_unroll_max_step` whose code fits; and loops that index a small
-// private buffer, because only constant indices let it live in registers.
+// Unrolling: loops of kind `unrolled`; loops below `pragma_auto_unroll_max_step` whose code fits; and loops that index
+// a small private buffer, because only constant indices let it live in registers.
 #include <fmt/format.h>
 
 #include <set>
@@ -8,6 +8,7 @@
 #include "ir/rewrite.h"
 #include "ir/simplify/analyzer.h"
 #include "ir/visit.h"
+#include "lowering/cleanup.h"
 #include "lowering/index.h"
 #include "lowering/pass.h"
 
@@ -35,8 +36,8 @@ bool has_loop(const Stmt& s) {
   return found;
 }
 
-// Loops whose variables index one of the register tiles: buffers that fit the target's vector registers, allocated in the
-// function and reached only through loops of constant extent.
+// Loops whose variables index one of the register tiles: buffers that fit the target's vector registers, allocated in
+// the function and reached only through loops of constant extent.
 class RegisterLoops {
  public:
   RegisterLoops(const Stmt& body, const Target& target) {
@@ -51,7 +52,8 @@ class RegisterLoops {
   bool contains(const VarNode* v) const { return vars_.contains(v); }
 
  private:
-  static constexpr int64_t kLimit = 512;  // statements that one tile's loops may become: beyond, the tile stays in memory
+  static constexpr int64_t kLimit =
+      512;  // statements that one tile's loops may become: beyond, the tile stays in memory
 
   void consider(const Allocate& a) {
     std::set<const VarNode*> mine;
@@ -122,7 +124,8 @@ class Unroll : public Rewriter {
     int64_t size = statements(loop.body) * *extent;
     total_ += size;
     if (size > context_.options.max_code || total_ > 4 * context_.options.max_code) {
-      refusal = Refusal(unroll_too_large, fmt::format("unrolling loop {} makes {} statements, more than max_code = {}", loop.var->name, size, context_.options.max_code));
+      refusal = Refusal(unroll_too_large, fmt::format("unrolling loop {} makes {} statements, more than max_code = {}",
+                                                      loop.var->name, size, context_.options.max_code));
       return s;
     }
     int64_t min = const_int(loop.min).value_or(0);
@@ -148,14 +151,16 @@ class Unroll : public Rewriter {
 };
 
 const Register<Pass> pass{"unroll_loops", "unrolled loops, automatic unrolling, loops over register tiles",
-                          Pass{Form::flat, Form::flat, {"vectorize_loops"}, [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
+                          Pass{Form::flat,
+                               Form::flat,
+                               {"vectorize_loops"},
+                               [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
                                  RegisterLoops registers(f->body, context.target);
                                  Unroll unroll(registers, context);
                                  Stmt body = unroll(f->body);
                                  if (unroll.refusal) return refuse(*unroll.refusal);
-                                 return with_body(*f, body);
-                               },
-                               Pass::For::any, true}};
+                                 return with_body(*f, drop_dead(body));
+                               }}};
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// Vectorization (lowering.md §1.9): a `vectorized` loop becomes vector statements of W lanes, W = what the target holds of the
-// widest type in the body; the rest of the extent is a loop of chunks, then narrower vectors. Indices are offsets here (form F),
-// so an access is classified by its lanes' offsets: one vector, a broadcast, runs joined by a shuffle, or lane by lane.
-// What has no vector form runs lane by lane.
+// Vectorization (lowering.md §1.9): a `vectorized` loop becomes vector statements of W lanes, W = what the target holds
+// of the widest type in the body; the rest of the extent is a loop of chunks, then narrower vectors. Indices are
+// offsets here (form F), so an access is classified by its lanes' offsets: one vector, a broadcast, runs joined by a
+// shuffle, or lane by lane. What has no vector form runs lane by lane.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 /// Widens one statement over lanes base + 0 … base + lanes - 1 of the loop variable.
 class Widen {
  public:
-  Widen(const Var& var, Expr base, int lanes, Analyzer& analyzer) : var_(var), base_(std::move(base)), lanes_(lanes), analyzer_(analyzer) {}
+  Widen(const Var& var, Expr base, int lanes, Analyzer& analyzer)
+      : var_(var), base_(std::move(base)), lanes_(lanes), analyzer_(analyzer) {}
 
   /// Null if the statement has no vector form.
   Stmt stmt(const Stmt& s) {
@@ -102,8 +103,10 @@ class Widen {
   static std::vector<Run> runs_of(const std::vector<int64_t>& d) {
     std::vector<Run> runs{{0, 1}};
     for (int i = 1; i < static_cast<int>(d.size()); ++i) {
-      if (d[static_cast<size_t>(i)] == d[static_cast<size_t>(i - 1)] + 1) ++runs.back().count;
-      else runs.push_back({i, 1});
+      if (d[static_cast<size_t>(i)] == d[static_cast<size_t>(i - 1)] + 1)
+        ++runs.back().count;
+      else
+        runs.push_back({i, 1});
     }
     return runs;
   }
@@ -120,7 +123,9 @@ class Widen {
       std::vector<Run> runs = runs_of(*d);
       if (static_cast<int>(runs.size()) <= lanes_ / 2 && !mask_) {
         std::vector<Expr> pieces, order;
-        for (const Run& r : runs) pieces.push_back(load(e.buffer, {ramp(first + (*d)[static_cast<size_t>(r.first)], int_imm(1, kInt64), r.count)}));
+        for (const Run& r : runs)
+          pieces.push_back(
+              load(e.buffer, {ramp(first + (*d)[static_cast<size_t>(r.first)], int_imm(1, kInt64), r.count)}));
         for (int l = 0; l < lanes_; ++l) order.push_back(int_imm(l));
         return make<Shuffle>(e.dtype.with_lanes(lanes_), pieces, order);
       }
@@ -140,7 +145,8 @@ class Widen {
         if (auto it = lets_.find(v); it != lets_.end()) return it->second;
         return ramp(base_, int_imm(1, e->dtype), lanes_);
       }
-      case ExprKind::kLoad: return load_wide(*as<Load>(e));
+      case ExprKind::kLoad:
+        return load_wide(*as<Load>(e));
       case ExprKind::kCast: {
         Expr v = expr(as<Cast>(e)->value);
         return v ? cast(wide, v) : v;
@@ -182,13 +188,16 @@ class Widen {
         lets_.erase(let->var.get());
         return body ? make<Let>(body->dtype, w, value, body) : body;
       }
-      case ExprKind::kCall: return call_wide(*as<Call>(e));
-      default: return nullptr;
+      case ExprKind::kCall:
+        return call_wide(*as<Call>(e));
+      default:
+        return nullptr;
     }
   }
 
   Expr call_wide(const Call& c) {
-    bool elementwise = c.op->effect == OpEffect::pure && (c.op->group == OpGroup::math || c.op->group == OpGroup::integer || c.op->name == "likely");
+    bool elementwise = c.op->effect == OpEffect::pure &&
+                       (c.op->group == OpGroup::math || c.op->group == OpGroup::integer || c.op->name == "likely");
     if (c.op->name == "if_then_else") {
       Expr condition = expr(c.args[0]);
       if (!condition) return nullptr;
@@ -223,7 +232,8 @@ class Widen {
 
   Stmt store(const Store& s) {
     const Expr& index = s.indices[0];
-    if (s.value->dtype.is_vector() || index->dtype.is_vector()) return varies(s.value) || varies(index) || mask_ ? Stmt() : Stmt(&s);
+    if (s.value->dtype.is_vector() || index->dtype.is_vector())
+      return varies(s.value) || varies(index) || mask_ ? Stmt() : Stmt(&s);
     Expr value = expr(s.value);
     if (!value) return nullptr;
     if (mask_ && uniform_load(value)) return nullptr;
@@ -232,8 +242,13 @@ class Widen {
       Expr first = analyzer_.simplify(at_lane(index, 0));
       bool uniform = std::all_of(d->begin(), d->end(), [](int64_t x) { return x == 0; });
       // All lanes write one element: equal values, or a reduction along the loop, which runs in order.
-      if (uniform) return value->dtype.is_vector() || mask_ || reads(s.value, s.buffer) ? Stmt() : Stmt(make_stmt<Store>(s.buffer, std::vector<Expr>{first}, value));
-      if (arithmetic(*d)) return make_stmt<Store>(s.buffer, std::vector<Expr>{ramp(first, int_imm((*d)[1], kInt64), lanes_)}, to_vector(value));
+      if (uniform)
+        return value->dtype.is_vector() || mask_ || reads(s.value, s.buffer)
+                   ? Stmt()
+                   : Stmt(make_stmt<Store>(s.buffer, std::vector<Expr>{first}, value));
+      if (arithmetic(*d))
+        return make_stmt<Store>(s.buffer, std::vector<Expr>{ramp(first, int_imm((*d)[1], kInt64), lanes_)},
+                                to_vector(value));
       std::vector<Run> runs = runs_of(*d);
       if (static_cast<int>(runs.size()) <= lanes_ / 2 && !mask_) {
         Var whole = make_var("lanes", s.value->dtype.with_lanes(lanes_));
@@ -242,7 +257,9 @@ class Widen {
           std::vector<Expr> order;
           for (int l = 0; l < r.count; ++l) order.push_back(int_imm(r.first + l));
           Expr part = make<Shuffle>(s.value->dtype.with_lanes(r.count), std::vector<Expr>{whole}, order);
-          pieces.push_back(make_stmt<Store>(s.buffer, std::vector<Expr>{ramp(first + (*d)[static_cast<size_t>(r.first)], int_imm(1, kInt64), r.count)}, part));
+          pieces.push_back(make_stmt<Store>(
+              s.buffer,
+              std::vector<Expr>{ramp(first + (*d)[static_cast<size_t>(r.first)], int_imm(1, kInt64), r.count)}, part));
         }
         return make_stmt<Bind>(whole, to_vector(value), make_seq(std::move(pieces)));
       }
@@ -310,7 +327,8 @@ class Widen {
   Expr worst_lane(const Expr& c) {
     const Binary* b = as<Binary>(c);
     if (!b || !b->a->dtype.is_int()) return nullptr;
-    bool less = b->op == BinaryOp::lt || b->op == BinaryOp::le, greater = b->op == BinaryOp::gt || b->op == BinaryOp::ge;
+    bool less = b->op == BinaryOp::lt || b->op == BinaryOp::le,
+         greater = b->op == BinaryOp::gt || b->op == BinaryOp::ge;
     if (!less && !greater) return nullptr;
     std::optional<std::vector<int64_t>> d = lane_offsets(b->a - b->b);
     if (!d) return nullptr;
@@ -384,7 +402,8 @@ class Vectorize : public Rewriter {
       parts.push_back(chunk_loop(loop, body, begin, chunks, native, ForKind::serial));
       Var v = make_var(loop.var->name, kInt64);
       Expr start = begin + chunks * lanes;
-      parts.push_back(make_loop(v, loop.extent - chunks * lanes, refresh(substitute(body, {{loop.var.get(), start + Expr(v)}}))));
+      parts.push_back(
+          make_loop(v, loop.extent - chunks * lanes, refresh(substitute(body, {{loop.var.get(), start + Expr(v)}}))));
       return make_seq(std::move(parts));
     }
     int64_t done = 0;
@@ -405,7 +424,8 @@ class Vectorize : public Rewriter {
     auto scope = analyzer_.scope();
     if (!single) analyzer_.bind(chunk, Range{int_imm(0, kInt64), chunks});
     Expr base = single ? begin : begin + Expr(chunk) * lanes;
-    Stmt wide = lanes == 1 ? substitute(body, {{loop.var.get(), base}}) : Widen(loop.var, base, lanes, analyzer_).wide_or_lanes(body);
+    Stmt wide = lanes == 1 ? substitute(body, {{loop.var.get(), base}})
+                           : Widen(loop.var, base, lanes, analyzer_).wide_or_lanes(body);
     wide = refresh(wide);
     return single ? wide : make_loop(chunk, chunks, wide, kind);
   }
@@ -427,10 +447,14 @@ class Vectorize : public Rewriter {
 };
 
 const Register<Pass> pass{"vectorize_loops", "vectorized loops become vector statements",
-                          Pass{Form::flat, Form::flat, {}, [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
+                          Pass{Form::flat,
+                               Form::flat,
+                               {},
+                               [](const FunctionRef& f, const PassContext& context) -> Result<FunctionRef> {
                                  return with_body(*f, Vectorize(context)(f->body));
                                },
-                               Pass::For::any, true}};
+                               Pass::For::any,
+                               true}};
 
 }  // namespace
 

@@ -14,7 +14,10 @@ FunctionRef microkernel(int64_t mr, int64_t nr, int64_t k) {
   Buffer a = buffer("A", {mr, k}), b = buffer("B", {k, nr}), c = buffer("C", {mr, nr}), acc = buffer("acc", {mr, nr});
   Var i = var("i"), j = var("j"), r = var("k"), i1 = var("i"), j1 = var("j"), i2 = var("i"), j2 = var("j");
   Stmt init = loop(i1, mr, loop(j1, nr, store(acc, {i1, j1}, float_imm(0)), vectorized));
-  Stmt update = loop(r, k, loop(i, mr, loop(j, nr, store(acc, {i, j}, load(acc, {i, j}) + load(a, {i, r}) * load(b, {r, j})), vectorized), unrolled));
+  Stmt update = loop(
+      r, k,
+      loop(i, mr, loop(j, nr, store(acc, {i, j}, load(acc, {i, j}) + load(a, {i, r}) * load(b, {r, j})), vectorized),
+           unrolled));
   Stmt out = loop(i2, mr, loop(j2, nr, store(c, {i2, j2}, load(acc, {i2, j2})), vectorized));
   return function("micro", {a, b, c}, make_stmt<Allocate>(acc, AttrDict(), make_seq({init, update, out})));
 }
@@ -31,7 +34,10 @@ std::vector<std::string> hot_loop(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> best, current;
   std::string label;
-  auto fmas = [](const std::vector<std::string>& b) { return std::count_if(b.begin(), b.end(), [](const std::string& l) { return l.find("vfmadd") != std::string::npos; }); };
+  auto fmas = [](const std::vector<std::string>& b) {
+    return std::count_if(b.begin(), b.end(),
+                         [](const std::string& l) { return l.find("vfmadd") != std::string::npos; });
+  };
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line[0] != '\t' && line.find(':') != std::string::npos) {
       label = line.substr(0, line.find(':'));
@@ -46,7 +52,8 @@ std::vector<std::string> hot_loop(const std::string& text) {
 }
 
 int64_t count(const std::vector<std::string>& lines, std::string_view part) {
-  return std::count_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.find(part) != std::string::npos; });
+  return std::count_if(lines.begin(), lines.end(),
+                       [&](const std::string& l) { return l.find(part) != std::string::npos; });
 }
 
 struct Case {
@@ -71,15 +78,18 @@ TEST_P(Microkernel, AccumulatorsStayInRegisters) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiles, Microkernel,
-                         testing::Values(Case{"x86-64-v3:cores=1", 6, 16, "%ymm", 12}, Case{"x86-64-v3:cores=1", 4, 24, "%ymm", 12},
-                                         Case{"znver3:cores=1", 6, 16, "%ymm", 12}, Case{"x86-64-v4:cores=1", 14, 32, "%zmm", 28},
-                                         Case{"znver5:cores=1", 14, 32, "%zmm", 28}, Case{"sapphirerapids:cores=1", 8, 48, "%zmm", 24}),
-                         [](const auto& info) {
-                           std::string name = std::string(info.param.target) + "_" + std::to_string(info.param.mr) + "x" + std::to_string(info.param.nr);
-                           std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiles, Microkernel,
+    testing::Values(Case{"x86-64-v3:cores=1", 6, 16, "%ymm", 12}, Case{"x86-64-v3:cores=1", 4, 24, "%ymm", 12},
+                    Case{"znver3:cores=1", 6, 16, "%ymm", 12}, Case{"x86-64-v4:cores=1", 14, 32, "%zmm", 28},
+                    Case{"znver5:cores=1", 14, 32, "%zmm", 28}, Case{"sapphirerapids:cores=1", 8, 48, "%zmm", 24}),
+    [](const auto& test_case) {
+      std::string name = std::string(test_case.param.target) + "_" + std::to_string(test_case.param.mr) + "x" +
+                         std::to_string(test_case.param.nr);
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+      return name;
+    });
 
 TEST(Assembly, StrictModeFusesNothing) {
   lowering::LowerOptions o = strict();
@@ -116,7 +126,9 @@ TEST(Assembly, PrefetchesAndNontemporalStores) {
   Var i = var("i"), j = var("j");
   AttrDict notes{{"prefetch", AttrList{AttrList{"A", 4, 3}}}};
   Stmt copy = loop(i, 64, loop(j, 16, store(y, {i, j}, load(a, {i, j})), vectorized), serial, notes);
-  std::string text = assembly(*function("copy", {a, y}, make_stmt<AttrStmt>(Expr(), std::string("nontemporal"), int_imm(1), copy)), "x86-64-v3:cores=1");
+  std::string text =
+      assembly(*function("copy", {a, y}, make_stmt<AttrStmt>(Expr(), std::string("nontemporal"), int_imm(1), copy)),
+               "x86-64-v3:cores=1");
   EXPECT_NE(text.find("prefetcht0"), std::string::npos);
   EXPECT_NE(text.find("vmovntps"), std::string::npos);
   EXPECT_NE(text.find("sfence"), std::string::npos);

@@ -1,4 +1,5 @@
-// Programs and drivers for tests of lowering and code generation: builds, compiles, runs, compares with the interpreter.
+// Programs and drivers for tests of lowering and code generation: builds, compiles, runs, compares with the
+// interpreter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,9 +17,12 @@
 namespace tilewright::test {
 
 inline Var var(const char* name) { return make_var(name); }
-inline Stmt store(const Buffer& b, std::vector<Expr> i, Expr v) { return make_stmt<Store>(b, std::move(i), std::move(v)); }
+inline Stmt store(const Buffer& b, std::vector<Expr> i, Expr v) {
+  return make_stmt<Store>(b, std::move(i), std::move(v));
+}
 inline Stmt loop(const Var& v, Expr extent, Stmt body, ForKind kind = ForKind::serial, AttrDict annotations = {}) {
-  return make_stmt<For>(v, int_imm(0), std::move(extent), Expr(), kind, std::string(), std::move(annotations), std::move(body));
+  return make_stmt<For>(v, int_imm(0), std::move(extent), Expr(), kind, std::string(), std::move(annotations),
+                        std::move(body));
 }
 inline Stmt loop(const Var& v, int64_t extent, Stmt body, ForKind kind = ForKind::serial, AttrDict annotations = {}) {
   return loop(v, int_imm(extent), std::move(body), kind, std::move(annotations));
@@ -28,7 +32,9 @@ inline std::vector<Expr> shape(std::vector<int64_t> extents) {
   for (int64_t e : extents) out.push_back(int_imm(e));
   return out;
 }
-inline Buffer buffer(const char* name, std::vector<int64_t> extents, DType t = kFloat32) { return make_buffer(name, t, shape(std::move(extents))); }
+inline Buffer buffer(const char* name, std::vector<int64_t> extents, DType t = kFloat32) {
+  return make_buffer(name, t, shape(std::move(extents)));
+}
 
 struct BlockIter {
   Var var;
@@ -36,12 +42,14 @@ struct BlockIter {
   Expr binding;
   IterType type = IterType::spatial;
 };
-inline Stmt block(const char* name, std::vector<BlockIter> iters, std::vector<BufferRegion> reads, std::vector<BufferRegion> writes, Stmt body,
-                  Stmt init = {}, Expr predicate = {}, AttrDict annotations = {}) {
+inline Stmt block(const char* name, std::vector<BlockIter> iters, std::vector<BufferRegion> reads,
+                  std::vector<BufferRegion> writes, Stmt body, Stmt init = {}, Expr predicate = {},
+                  AttrDict annotations = {}) {
   std::vector<Iter> list;
   for (BlockIter& i : iters) list.push_back({i.var, {int_imm(0), int_imm(i.extent)}, i.type, i.binding});
-  return make_stmt<Block>(std::string(name), std::move(list), std::move(predicate), std::move(reads), std::move(writes), std::vector<Buffer>(),
-                          std::vector<MatchBuffer>(), std::move(annotations), std::move(init), std::move(body));
+  return make_stmt<Block>(std::string(name), std::move(list), std::move(predicate), std::move(reads), std::move(writes),
+                          std::vector<Buffer>(), std::vector<MatchBuffer>(), std::move(annotations), std::move(init),
+                          std::move(body));
 }
 /// The region of one element.
 inline BufferRegion at(const Buffer& b, std::vector<Expr> indices) {
@@ -50,8 +58,9 @@ inline BufferRegion at(const Buffer& b, std::vector<Expr> indices) {
   return r;
 }
 inline Stmt root(Stmt body, std::vector<Buffer> allocs = {}) {
-  return make_stmt<Block>(std::string("root"), std::vector<Iter>(), Expr(), std::vector<BufferRegion>(), std::vector<BufferRegion>(), std::move(allocs),
-                          std::vector<MatchBuffer>(), AttrDict(), Stmt(), std::move(body));
+  return make_stmt<Block>(std::string("root"), std::vector<Iter>(), Expr(), std::vector<BufferRegion>(),
+                          std::vector<BufferRegion>(), std::move(allocs), std::vector<MatchBuffer>(), AttrDict(),
+                          Stmt(), std::move(body));
 }
 inline FunctionRef function(const char* name, std::vector<Buffer> params, Stmt body) {
   auto f = std::make_unique<Function>();
@@ -69,7 +78,8 @@ T take(Result<T> r) {
 }
 
 struct Aligned {
-  explicit Aligned(size_t bytes) : data(static_cast<char*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {}
+  explicit Aligned(size_t bytes)
+      : data(static_cast<char*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {}
   std::unique_ptr<char, decltype(&std::free)> data;
 };
 
@@ -100,7 +110,8 @@ struct Compiled {
     ASSERT_EQ(entry(pointers.data(), scalars.data(), &mine), 0);
     size_t next = 0;
     for (size_t i = 0; i < args.size(); ++i)
-      if (lowered.function->params[i].buffer) std::memcpy(args[i].bytes.data(), storage[next++].data.get(), args[i].bytes.size());
+      if (lowered.function->params[i].buffer)
+        std::memcpy(args[i].bytes.data(), storage[next++].data.get(), args[i].bytes.size());
   }
 };
 

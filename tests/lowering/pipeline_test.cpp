@@ -8,9 +8,10 @@ namespace {
 
 TEST(Pipeline, OrderOnCpu) {
   EXPECT_EQ(pass_order(TargetKind::cpu),
-            (std::vector<std::string>{"normalize_loops", "lower_block_init", "open_blocks", "place_allocations", "compact_buffers", "assign_layouts", "drop_blocks",
-                                      "partition_loops", "guard_unsafe_selects", "flatten_buffers", "vectorize_loops", "unroll_loops", "insert_prefetches",
-                                      "legalize_dtypes", "plan_workspace"}));
+            (std::vector<std::string>{"normalize_loops", "lower_block_init", "open_blocks", "place_allocations",
+                                      "compact_buffers", "assign_layouts", "drop_blocks", "partition_loops",
+                                      "guard_unsafe_selects", "flatten_buffers", "vectorize_loops", "unroll_loops",
+                                      "insert_prefetches", "legalize_dtypes", "plan_workspace"}));
 }
 
 TEST(LowerOptions, TextIsWhatDiffers) {
