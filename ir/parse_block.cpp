@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/analysis/regions.h"
 #include "ir/parse_reader.h"
-#include "ir/parse_signature.h"
 
 namespace tilewright::text {
 
@@ -39,7 +39,7 @@ Stmt Reader::finish_block(BlockFrame& frame) {
   node.id = fresh_block_id();
   if (frame.has_reads && frame.has_writes) return finish(std::move(frame.node));
   if (!errors_.empty()) return finish(std::move(frame.node));  // a body with holes: nothing to derive
-  Signature derived = body_signature(node);
+  Signature derived = derive_signature(node);
   if (derived.opaque) {
     Diagnostic& d = error(
         text_code::signature_missing, frame.where,
