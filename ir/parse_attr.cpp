@@ -78,17 +78,18 @@ std::string_view Reader::t_name(const py::Expr* e) {
   if (!a) return {};
   if (const py::Name* root = py::as<py::Name>(a->value))
     return is_module_alias(root->id, false) ? a->name : std::string_view{};
-  std::string path = py::dotted_name(e);
-  std::string_view rest = path;
+  const py::Expr* head = a->value;
+  while (const py::Attribute* inner = py::as<py::Attribute>(head)) head = inner->value;
+  const py::Name* root = py::as<py::Name>(head);
+  if (!root) return {};
+  bool alias = is_module_alias(root->id, false);
+  if (!alias && root->id != "tvm") return {};
+  path_ = py::dotted_name(e);
+  std::string_view path = path_;
+  if (alias) return path.substr(root->id.size() + 1);
   for (std::string_view prefix : {"tvm.script.tir.", "tvm.script.tirx.", "tvm.tir.", "tvm.tirx."})
-    if (rest.starts_with(prefix)) {
-      path_ = rest.substr(prefix.size());
-      return path_;
-    }
-  size_t dot = rest.find('.');
-  if (dot == std::string_view::npos || !is_module_alias(rest.substr(0, dot), false)) return {};
-  path_ = rest.substr(dot + 1);
-  return path_;
+    if (path.starts_with(prefix)) return path.substr(prefix.size());
+  return {};
 }
 
 const py::Expr* Reader::constant(const py::Expr* e) {

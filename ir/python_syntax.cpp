@@ -421,11 +421,23 @@ std::string_view spelling(Op op) {
 }
 
 std::string dotted_name(const Expr* e) {
-  if (const Name* n = as<Name>(e)) return std::string(n->id);
-  const Attribute* a = as<Attribute>(e);
-  if (!a) return "";
-  std::string head = dotted_name(a->value);
-  return head.empty() ? "" : fmt::format("{}.{}", head, a->name);
+  size_t size = 0;
+  const Expr* root = e;
+  for (const Attribute* a = as<Attribute>(root); a; a = as<Attribute>(root)) {
+    size += a->name.size() + 1;
+    root = a->value;
+  }
+  const Name* name = as<Name>(root);
+  if (!name) return "";
+  std::string out(name->id.size() + size, '.');
+  name->id.copy(out.data(), name->id.size());
+  size_t end = out.size();
+  for (const Attribute* a = as<Attribute>(e); a; a = as<Attribute>(a->value)) {
+    end -= a->name.size();
+    a->name.copy(out.data() + end, a->name.size());
+    --end;
+  }
+  return out;
 }
 
 std::string_view describe(const Expr* e) {
