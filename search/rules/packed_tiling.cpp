@@ -157,6 +157,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, b
     TW_TRY(k, s.fuse(reduction));
   }
   std::vector<int64_t> kcs = up_to({64, 128, 192, 256, 384, 512}, depth);
+  std::erase_if(kcs, [&](int64_t v) { return depth % v != 0; });  // a cut block would leave sums that are not covered
   if (reduction.size() > 1) kcs = {depth};  // blocks of a fused reduction would cut its digits
   TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
   std::vector<int64_t> heights = tile_heights(vectors, target.vector_registers);
