@@ -3,6 +3,9 @@
 include(CMakePackageConfigHelpers)
 
 get_property(components GLOBAL PROPERTY TW_COMPONENTS)
+if(TARGET tilewright-proto)
+  list(APPEND components tilewright-proto)   # no component to open, but others link it
+endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tilewright)
 
 set_target_properties(tilewright PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -18,6 +21,9 @@ endforeach()
 
 install(TARGETS tilewright tw_options ${components} EXPORT TilewrightTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(TARGET tilewright-tool)
+  install(TARGETS tilewright-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(EXPORT TilewrightTargets NAMESPACE Tilewright:: DESTINATION ${package_dir})
 
 foreach(folder support ir workloads schedule lowering codegen costmodel measure database search export)
