@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "ir/equal.h"
-#include "ir/execution.h"
+#include "tests/ir/execution.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "search/baseline.h"
 #include "search/mutators/mutator.h"
 #include "search/space.h"
-#include "seed.h"
+#include "tests/seed.h"
 
 namespace tilewright {
 namespace {
