@@ -1,0 +1,167 @@
+// The only file that sees toml++.
+#include "tools/campaign.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+namespace tilewright::tools {
+
+namespace {
+
+TW_REFUSAL_CODE(campaign_malformed, "campaign-malformed", "a campaign or suite file is not TOML, or a value has the wrong kind");
+TW_REFUSAL_CODE(campaign_key_unknown, "campaign-key-unknown", "a table of a campaign file has no key of that name");
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& file) : text_(text), file_(file) {}
+
+  tl::expected<Campaign, std::vector<Diagnostic>> read() {
+    toml::table root;
+    try {
+      root = toml::parse(text_, file_);
+    } catch (const toml::parse_error& e) {
+      error(campaign_malformed, e.source(), std::string(e.description()));
+      return tl::unexpected(std::move(errors_));
+    }
+    for (auto&& [key, node] : root) {
+      if (key == "campaign") read_settings(node);
+      else if (key == "task") each(node, [&](const toml::table& t) { read_task(t); });
+      else if (key == "workload") each(node, [&](const toml::table& t) { read_workload(t); });
+      else if (key == "search" || key == "measure") read_group(std::string(key.str()), node);
+      else if (key != "format" && key != "roofline" && key != "exhaustive") unknown(key, {"campaign", "task", "workload", "search", "measure"});
+    }
+    if (errors_.empty() && out_.tasks.empty()) {
+      Diagnostic d{campaign_malformed.text, "expected at least one [[task]] or [[workload]], found none", {}, {}, ""};
+      d.span.file = file_;
+      errors_.push_back(d);
+    }
+    if (!errors_.empty()) return tl::unexpected(std::move(errors_));
+    return std::move(out_);
+  }
+
+ private:
+  Span span(const toml::source_region& at) const {
+    Span s{file_, static_cast<int>(at.begin.line), static_cast<int>(at.begin.column), 0, ""};
+    s.text = source_line(text_, s.line);
+    s.end_column = at.end.line == at.begin.line ? static_cast<int>(at.end.column) : static_cast<int>(s.text.size()) + 1;
+    return s;
+  }
+  void error(const RefusalCode& code, const toml::source_region& at, std::string message, std::string help = "") {
+    errors_.push_back({code.text, std::move(message), span(at), {}, std::move(help)});
+  }
+  void unknown(const toml::key& key, const std::vector<std::string>& known) {
+    std::string near = did_you_mean(key.str(), known);
+    error(campaign_key_unknown, key.source(), fmt::format("no key \"{}\" is known here", key.str()),
+          near.empty() ? "" : fmt::format("did you mean \"{}\"?", near));
+  }
+
+  template <class F>
+  void each(const toml::node& node, F f) {
+    const toml::array* rows = node.as_array();
+    if (!rows) return error(campaign_malformed, node.source(), "expected an array of tables");
+    for (const toml::node& row : *rows)
+      if (const toml::table* t = row.as_table()) f(*t);
+      else error(campaign_malformed, row.source(), "expected a table");
+  }
+
+  /// A scalar as the text that flags and operators take.
+  std::string scalar(const toml::node& node) {
+    if (auto* s = node.as_string()) return s->get();
+    if (auto* i = node.as_integer()) return fmt::format("{}", i->get());
+    if (auto* f = node.as_floating_point()) return fmt::format("{}", f->get());
+    if (auto* b = node.as_boolean()) return b->get() ? "true" : "false";
+    error(campaign_malformed, node.source(), "expected a number, text or boolean");
+    return "";
+  }
+  std::vector<std::string> list(const toml::node& node) {
+    std::vector<std::string> out;
+    if (const toml::array* items = node.as_array())
+      for (const toml::node& item : *items) out.push_back(scalar(item));
+    else
+      out.push_back(scalar(node));
+    return out;
+  }
+
+  void read_settings(const toml::node& node) {
+    const toml::table* t = node.as_table();
+    if (!t) return error(campaign_malformed, node.source(), "expected a table");
+    static const std::vector<std::pair<std::string, std::string>> shortcuts{{"seed", "search.seed"},         {"budget", "search.budget"},
+                                                                            {"trials", "search.trials"},     {"runner", "measure.runner"},
+                                                                            {"strategy", "search.strategy"}, {"cost-model", "search.cost_model"}};
+    for (auto&& [key, value] : *t) {
+      if (key == "name") out_.name = scalar(value);
+      else if (key == "target") out_.targets = list(value);
+      else if (key == "plugins") out_.plugins = list(value);
+      else {
+        bool found = false;
+        for (const auto& [name, setting] : shortcuts)
+          if (key == name) out_.settings.emplace_back(setting, scalar(value)), found = true;
+        if (!found) unknown(key, {"name", "target", "plugins", "seed", "budget", "trials", "runner", "strategy", "cost-model"});
+      }
+    }
+  }
+  void read_group(const std::string& group, const toml::node& node) {
+    const toml::table* t = node.as_table();
+    if (!t) return error(campaign_malformed, node.source(), "expected a table");
+    for (auto&& [key, value] : *t) out_.settings.emplace_back(fmt::format("{}.{}", group, key.str()), scalar(value));
+  }
+
+  void read_workload(const toml::table& t) {
+    CampaignTask task;
+    task.place = span(t.source());
+    for (auto&& [key, value] : t) {
+      if (key == "id") task.id = scalar(value);
+      else if (key == "op") task.op = scalar(value);
+      else if (key == "tags") task.tags = list(value);
+      else if (key == "weight") task.weight = value.value_or(1.0);
+      else if (key == "dims" && value.is_table())
+        for (auto&& [name, x] : *value.as_table()) task.parameters.emplace_back(name.str(), scalar(x));
+      else if (key == "layout" || key == "weight_layout" || key == "dtype" || key == "dtype_b" || key == "acc" || key == "out")
+        task.parameters.emplace_back(key.str(), scalar(value));
+    }
+    if (task.op.empty()) return error(campaign_malformed, t.source(), "a workload needs op, found none");
+    out_.tasks.push_back(std::move(task));
+  }
+
+  void read_task(const toml::table& t) {
+    CampaignTask task;
+    task.place = span(t.source());
+    const toml::table* grid = nullptr;
+    for (auto&& [key, value] : t) {
+      if (key == "op") task.op = scalar(value);
+      else if (key == "file") task.file = scalar(value);
+      else if (key == "tags") task.tags = list(value);
+      else if (key == "weight") task.weight = value.value_or(1.0);
+      else if (key == "grid" && value.is_table()) grid = value.as_table();
+      else if (key == "grid") error(campaign_malformed, value.source(), "grid: expected a table such as { m = [1, 16], n = 4096 }");
+      else unknown(key, {"op", "file", "grid", "weight", "tags"});
+    }
+    if (task.op.empty() == task.file.empty())
+      return error(campaign_malformed, t.source(), fmt::format("a task needs one of op and file, found {}", task.op.empty() ? "none" : "both"));
+    if (grid && task.op.empty()) return error(campaign_malformed, grid->source(), "grid belongs to an op, not to a file");
+    std::vector<CampaignTask> product{task};
+    if (grid)
+      for (auto&& [name, value] : *grid) {
+        std::vector<CampaignTask> next;
+        for (const CampaignTask& base : product)
+          for (const std::string& x : list(value)) {
+            next.push_back(base);
+            next.back().parameters.emplace_back(name.str(), x);
+          }
+        product = std::move(next);
+      }
+    for (CampaignTask& x : product) out_.tasks.push_back(std::move(x));
+  }
+
+  const std::string &text_, &file_;
+  Campaign out_;
+  std::vector<Diagnostic> errors_;
+};
+
+}  // namespace
+
+tl::expected<Campaign, std::vector<Diagnostic>> read_campaign(const std::string& text, const std::string& file) {
+  return Reader(text, file).read();
+}
+
+}  // namespace tilewright::tools

@@ -1,0 +1,160 @@
+#include "tools/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+namespace tilewright::tools {
+
+namespace {
+
+template <class T>
+bool to_number(const std::string& text, T& out, T least) {
+  T value{};
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least) return false;
+  out = value;
+  return true;
+}
+
+template <auto Member, int Least>
+bool set_number(TuneSettings& s, const std::string& text) {
+  using T = std::remove_reference_t<decltype(s.tuner.*Member)>;
+  return to_number(text, s.tuner.*Member, static_cast<T>(Least));
+}
+template <auto Member>
+std::string get_number(const TuneSettings& s) {
+  return fmt::format("{}", s.tuner.*Member);
+}
+template <auto Member>
+bool set_text(TuneSettings& s, const std::string& text) {
+  s.tuner.*Member = text;
+  return true;
+}
+template <auto Member>
+std::string get_text(const TuneSettings& s) {
+  return s.tuner.*Member;
+}
+
+template <auto Member, int Least>
+Setting number(std::string name, std::string doc, bool limit = false) {
+  return {std::move(name), std::move(doc),           limit,
+          get_number<Member>, set_number<Member, Least>, fmt::format("a whole number of at least {}", Least)};
+}
+template <auto Member>
+Setting text(std::string name, std::string doc) {
+  return {std::move(name), std::move(doc), false, get_text<Member>, set_text<Member>, "text"};
+}
+
+std::string get_rules(const TuneSettings& s) { return fmt::format("{}", fmt::join(s.tuner.without_rules, ",")); }
+bool set_rules(TuneSettings& s, const std::string& value) {
+  s.tuner.without_rules.clear();
+  std::istringstream in(value);
+  for (std::string rule; std::getline(in, rule, ',');)
+    if (!rule.empty()) s.tuner.without_rules.push_back(rule);
+  return true;
+}
+
+bool set_budget(TuneSettings& s, const std::string& value) {
+  auto seconds = parse_duration(value);
+  if (seconds) s.tuner.budget_s = *seconds;
+  return seconds.has_value();
+}
+
+bool set_mode(TuneSettings& s, const std::string& value) {
+  auto mode = parse_name<Mode>(value);
+  if (!mode || *mode == Mode::unspecified) return false;
+  s.tuner.mode = *mode;
+  return true;
+}
+
+bool set_runner(TuneSettings& s, const std::string& value) {
+  if (value != "local" && value != "fake" && !value.starts_with("fake:")) return false;
+  s.runner = value;
+  return true;
+}
+
+}  // namespace
+
+std::optional<double> parse_duration(const std::string& text) {
+  size_t digits = 0;
+  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) ++digits;
+  if (digits == 0 || digits > 12) return std::nullopt;
+  char* end = nullptr;
+  double value = std::strtod(text.substr(0, digits).c_str(), &end);
+  if (*end != '\0') return std::nullopt;
+  std::string unit = text.substr(digits);
+  if (unit.empty() || unit == "s") return value;
+  if (unit == "m") return value * 60;
+  if (unit == "h") return value * 3600;
+  return std::nullopt;
+}
+
+const std::vector<Setting>& all_settings() {
+  using O = TunerOptions;
+  static const std::vector<Setting> settings{
+      number<&O::batch, 1>("search.batch", "candidates per round from 64 results on"),
+      {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
+       [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget, "a time such as 90s, 20m or 2h"},
+      text<&O::cost_model>("search.cost_model", "cost model; empty: gbdt"),
+      number<&O::finalists, 1>("search.finalists", "candidates that the final comparison measures again", true),
+      number<&O::first_batch, 1>("search.first_batch", "candidates per round below 64 results"),
+      text<&O::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule"),
+      text<&O::scheduler>("search.scheduler", "which task gets the next round: gradient or round-robin"),
+      number<&O::seed, 0>("search.seed", "seed of the search and of the inputs"),
+      text<&O::space>("search.space", "registered design space; empty: the rules"),
+      text<&O::space_file>("search.space_file", "name of the schedule file that is the design space"),
+      text<&O::space_text>("search.space_text", "text of that file"),
+      text<&O::strategy>("search.strategy", "search strategy; empty: as the preset says"),
+      number<&O::threads, 1>("search.threads", "threads of the search; results do not depend on it"),
+      number<&O::trials, 1>("search.trials", "measured candidates per task", true),
+      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names"},
+      {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
+       [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode, "cold, warm or cold_sustained"},
+      {"measure.runner", "where candidates are measured: local, fake or fake:FILE", true,
+       [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE"},
+      number<&O::run_threads, 1>("measure.threads", "threads of the measured kernel; the target's cores unless given"),
+  };
+  return settings;
+}
+
+const Setting* find_setting(std::string_view name) {
+  for (const Setting& s : all_settings())
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+Status set_setting(TuneSettings& settings, const std::string& name, const std::string& value) {
+  const Setting* setting = find_setting(name);
+  if (!setting) {
+    std::vector<std::string> names;
+    for (const Setting& s : all_settings()) names.push_back(s.name);
+    std::string near = did_you_mean(name, names);
+    return refuse(Refusal(setting_unknown, fmt::format("no setting is called \"{}\"", name))
+                      .with_help(near.empty() ? "tilewright show settings lists them" : fmt::format("did you mean \"{}\"?", near)));
+  }
+  if (!setting->set(settings, value))
+    return refuse(setting_invalid, fmt::format("{}: expected {}, found \"{}\"", name, setting->expected, value));
+  return {};
+}
+
+Status settings_from_environment(TuneSettings& settings) {
+  for (const Setting& s : all_settings()) {
+    std::string variable = "TILEWRIGHT_" + s.name;
+    for (char& c : variable) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (const char* value = std::getenv(variable.c_str())) TW_TRY_VOID(set_setting(settings, s.name, value));
+  }
+  return {};
+}
+
+std::map<std::string, std::string> settings_as_text(const TuneSettings& settings) {
+  std::map<std::string, std::string> out;
+  for (const Setting& s : all_settings()) out[s.name] = s.get(settings);
+  return out;
+}
+
+}  // namespace tilewright::tools
