@@ -8,7 +8,8 @@ namespace tilewright::tools {
 
 namespace {
 
-TW_REFUSAL_CODE(campaign_malformed, "campaign-malformed", "a campaign or suite file is not TOML, or a value has the wrong kind");
+TW_REFUSAL_CODE(campaign_malformed, "campaign-malformed",
+                "a campaign or suite file is not TOML, or a value has the wrong kind");
 TW_REFUSAL_CODE(campaign_key_unknown, "campaign-key-unknown", "a table of a campaign file has no key of that name");
 
 class Reader {
@@ -20,15 +21,22 @@ class Reader {
     try {
       root = toml::parse(text_, file_);
     } catch (const toml::parse_error& e) {
-      error(campaign_malformed, e.source(), std::string(e.description()));
+      std::string what(e.description());
+      if (!what.empty() && what[0] == 'E') what[0] = 'e';
+      error(campaign_malformed, e.source(), std::move(what));
       return tl::unexpected(std::move(errors_));
     }
     for (auto&& [key, node] : root) {
-      if (key == "campaign") read_settings(node);
-      else if (key == "task") each(node, [&](const toml::table& t) { read_task(t); });
-      else if (key == "workload") each(node, [&](const toml::table& t) { read_workload(t); });
-      else if (key == "search" || key == "measure") read_group(std::string(key.str()), node);
-      else if (key != "format" && key != "roofline" && key != "exhaustive") unknown(key, {"campaign", "task", "workload", "search", "measure"});
+      if (key == "campaign")
+        read_settings(node);
+      else if (key == "task")
+        each(node, [&](const toml::table& t) { read_task(t); });
+      else if (key == "workload")
+        each(node, [&](const toml::table& t) { read_workload(t); });
+      else if (key == "search" || key == "measure")
+        read_group(std::string(key.str()), node);
+      else if (key != "format" && key != "roofline" && key != "exhaustive")
+        unknown(key, {"campaign", "task", "workload", "search", "measure"});
     }
     if (errors_.empty() && out_.tasks.empty()) {
       Diagnostic d{campaign_malformed.text, "expected at least one [[task]] or [[workload]], found none", {}, {}, ""};
@@ -60,8 +68,10 @@ class Reader {
     const toml::array* rows = node.as_array();
     if (!rows) return error(campaign_malformed, node.source(), "expected an array of tables");
     for (const toml::node& row : *rows)
-      if (const toml::table* t = row.as_table()) f(*t);
-      else error(campaign_malformed, row.source(), "expected a table");
+      if (const toml::table* t = row.as_table())
+        f(*t);
+      else
+        error(campaign_malformed, row.source(), "expected a table");
   }
 
   /// A scalar as the text that flags and operators take.
@@ -85,18 +95,22 @@ class Reader {
   void read_settings(const toml::node& node) {
     const toml::table* t = node.as_table();
     if (!t) return error(campaign_malformed, node.source(), "expected a table");
-    static const std::vector<std::pair<std::string, std::string>> shortcuts{{"seed", "search.seed"},         {"budget", "search.budget"},
-                                                                            {"trials", "search.trials"},     {"runner", "measure.runner"},
-                                                                            {"strategy", "search.strategy"}, {"cost-model", "search.cost_model"}};
+    static const std::vector<std::pair<std::string, std::string>> shortcuts{
+        {"seed", "search.seed"},      {"budget", "search.budget"},     {"trials", "search.trials"},
+        {"runner", "measure.runner"}, {"strategy", "search.strategy"}, {"cost-model", "search.cost_model"}};
     for (auto&& [key, value] : *t) {
-      if (key == "name") out_.name = scalar(value);
-      else if (key == "target") out_.targets = list(value);
-      else if (key == "plugins") out_.plugins = list(value);
+      if (key == "name")
+        out_.name = scalar(value);
+      else if (key == "target")
+        out_.targets = list(value);
+      else if (key == "plugins")
+        out_.plugins = list(value);
       else {
         bool found = false;
         for (const auto& [name, setting] : shortcuts)
           if (key == name) out_.settings.emplace_back(setting, scalar(value)), found = true;
-        if (!found) unknown(key, {"name", "target", "plugins", "seed", "budget", "trials", "runner", "strategy", "cost-model"});
+        if (!found)
+          unknown(key, {"name", "target", "plugins", "seed", "budget", "trials", "runner", "strategy", "cost-model"});
       }
     }
   }
@@ -110,13 +124,18 @@ class Reader {
     CampaignTask task;
     task.place = span(t.source());
     for (auto&& [key, value] : t) {
-      if (key == "id") task.id = scalar(value);
-      else if (key == "op") task.op = scalar(value);
-      else if (key == "tags") task.tags = list(value);
-      else if (key == "weight") task.weight = value.value_or(1.0);
+      if (key == "id")
+        task.id = scalar(value);
+      else if (key == "op")
+        task.op = scalar(value);
+      else if (key == "tags")
+        task.tags = list(value);
+      else if (key == "weight")
+        task.weight = value.value_or(1.0);
       else if (key == "dims" && value.is_table())
         for (auto&& [name, x] : *value.as_table()) task.parameters.emplace_back(name.str(), scalar(x));
-      else if (key == "layout" || key == "weight_layout" || key == "dtype" || key == "dtype_b" || key == "acc" || key == "out")
+      else if (key == "layout" || key == "weight_layout" || key == "dtype" || key == "dtype_b" || key == "acc" ||
+               key == "out")
         task.parameters.emplace_back(key.str(), scalar(value));
     }
     if (task.op.empty()) return error(campaign_malformed, t.source(), "a workload needs op, found none");
@@ -128,17 +147,26 @@ class Reader {
     task.place = span(t.source());
     const toml::table* grid = nullptr;
     for (auto&& [key, value] : t) {
-      if (key == "op") task.op = scalar(value);
-      else if (key == "file") task.file = scalar(value);
-      else if (key == "tags") task.tags = list(value);
-      else if (key == "weight") task.weight = value.value_or(1.0);
-      else if (key == "grid" && value.is_table()) grid = value.as_table();
-      else if (key == "grid") error(campaign_malformed, value.source(), "grid: expected a table such as { m = [1, 16], n = 4096 }");
-      else unknown(key, {"op", "file", "grid", "weight", "tags"});
+      if (key == "op")
+        task.op = scalar(value);
+      else if (key == "file")
+        task.file = scalar(value);
+      else if (key == "tags")
+        task.tags = list(value);
+      else if (key == "weight")
+        task.weight = value.value_or(1.0);
+      else if (key == "grid" && value.is_table())
+        grid = value.as_table();
+      else if (key == "grid")
+        error(campaign_malformed, value.source(), "grid: expected a table such as { m = [1, 16], n = 4096 }");
+      else
+        unknown(key, {"op", "file", "grid", "weight", "tags"});
     }
     if (task.op.empty() == task.file.empty())
-      return error(campaign_malformed, t.source(), fmt::format("a task needs one of op and file, found {}", task.op.empty() ? "none" : "both"));
-    if (grid && task.op.empty()) return error(campaign_malformed, grid->source(), "grid belongs to an op, not to a file");
+      return error(campaign_malformed, t.source(),
+                   fmt::format("a task needs one of op and file, found {}", task.op.empty() ? "none" : "both"));
+    if (grid && task.op.empty())
+      return error(campaign_malformed, grid->source(), "grid belongs to an op, not to a file");
     std::vector<CampaignTask> product{task};
     if (grid)
       for (auto&& [name, value] : *grid) {

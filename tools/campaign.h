@@ -11,8 +11,8 @@ namespace tilewright::tools {
 
 /// One task as the file states it: an operator with parameters, or a program file.
 struct CampaignTask {
-  std::string id;    ///< of a suite's workload; may be empty
-  std::string op;    ///< empty: a file
+  std::string id;  ///< of a suite's workload; may be empty
+  std::string op;  ///< empty: a file
   std::vector<std::pair<std::string, std::string>> parameters;
   std::string file;  ///< as written, from the campaign file's folder
   std::vector<std::string> tags;
@@ -22,7 +22,7 @@ struct CampaignTask {
 
 struct Campaign {
   std::string name;
-  std::vector<std::string> targets;                            ///< empty: as the command line says
+  std::vector<std::string> targets;                           ///< empty: as the command line says
   std::vector<std::pair<std::string, std::string>> settings;  ///< by their full names
   std::vector<std::string> plugins;
   std::vector<CampaignTask> tasks;

@@ -178,6 +178,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     return out;
   }
   bool json = out.globals.json;
+  out.globals.command_line.assign(argv, argv + argc);
   out.error = read_globals(collect(globals), out.globals);
   out.globals.json |= json;
   if (out.error) return out;

@@ -87,6 +87,13 @@ Applied apply_trace_text(const std::string& text, const std::string& file, const
   return out;
 }
 
+Result<lowering::LowerOptions> lower_options(const Globals& globals) {
+  std::map<std::string, std::string> given;
+  for (const auto& [key, value] : globals.settings)
+    if (key.starts_with("lower.")) given[key.substr(6)] = value;
+  return lowering::LowerOptions::parse(given);
+}
+
 std::optional<uint64_t> read_number(Tool& tool, const std::string& option, const std::string& text) {
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ir/parse.h"
+#include "lowering/options.h"
 #include "schedule/schedule.h"
 #include "tools/tool.h"
 
@@ -28,6 +29,9 @@ struct Applied {
 /// Applies a trace (JSON or Python) or plain schedule calls.
 Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
                          const ScheduleOptions&);
+
+/// --set lower.KEY=VALUE.
+Result<lowering::LowerOptions> lower_options(const Globals&);
 
 /// A non-negative integer; reports and returns nothing otherwise.
 std::optional<uint64_t> read_number(Tool&, const std::string& option, const std::string& text);

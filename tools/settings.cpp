@@ -42,8 +42,12 @@ std::string get_text(const TuneSettings& s) {
 
 template <auto Member, int Least>
 Setting number(std::string name, std::string doc, bool limit = false) {
-  return {std::move(name), std::move(doc),           limit,
-          get_number<Member>, set_number<Member, Least>, fmt::format("a whole number of at least {}", Least)};
+  return {std::move(name),
+          std::move(doc),
+          limit,
+          get_number<Member>,
+          set_number<Member, Least>,
+          fmt::format("a whole number of at least {}", Least)};
 }
 template <auto Member>
 Setting text(std::string name, std::string doc) {
@@ -82,7 +86,8 @@ bool set_runner(TuneSettings& s, const std::string& value) {
 
 std::optional<double> parse_duration(const std::string& text) {
   size_t digits = 0;
-  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) ++digits;
+  while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
+    ++digits;
   if (digits == 0 || digits > 12) return std::nullopt;
   char* end = nullptr;
   double value = std::strtod(text.substr(0, digits).c_str(), &end);
@@ -99,7 +104,8 @@ const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> settings{
       number<&O::batch, 1>("search.batch", "candidates per round from 64 results on"),
       {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
-       [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget, "a time such as 90s, 20m or 2h"},
+       [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget,
+       "a time such as 90s, 20m or 2h"},
       text<&O::cost_model>("search.cost_model", "cost model; empty: gbdt"),
       number<&O::finalists, 1>("search.finalists", "candidates that the final comparison measures again", true),
       number<&O::first_batch, 1>("search.first_batch", "candidates per round below 64 results"),
@@ -114,7 +120,8 @@ const std::vector<Setting>& all_settings() {
       number<&O::trials, 1>("search.trials", "measured candidates per task", true),
       {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names"},
       {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
-       [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode, "cold, warm or cold_sustained"},
+       [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode,
+       "cold, warm or cold_sustained"},
       {"measure.runner", "where candidates are measured: local, fake or fake:FILE", true,
        [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE"},
       number<&O::run_threads, 1>("measure.threads", "threads of the measured kernel; the target's cores unless given"),
@@ -135,7 +142,8 @@ Status set_setting(TuneSettings& settings, const std::string& name, const std::s
     for (const Setting& s : all_settings()) names.push_back(s.name);
     std::string near = did_you_mean(name, names);
     return refuse(Refusal(setting_unknown, fmt::format("no setting is called \"{}\"", name))
-                      .with_help(near.empty() ? "tilewright show settings lists them" : fmt::format("did you mean \"{}\"?", near)));
+                      .with_help(near.empty() ? "tilewright show settings lists them"
+                                              : fmt::format("did you mean \"{}\"?", near)));
   }
   if (!setting->set(settings, value))
     return refuse(setting_invalid, fmt::format("{}: expected {}, found \"{}\"", name, setting->expected, value));

@@ -1,5 +1,5 @@
-// Settings of a tuning run, declared once: name, type by its parser, default, doc. Flags of `tune`, --set, environment variables
-// (TILEWRIGHT_SEARCH_TRIALS), campaign files and the journal all go through this table.
+// Settings of a tuning run, declared once: name, type by its parser, default, doc. Flags of `tune`, --set, environment
+// variables (TILEWRIGHT_SEARCH_TRIALS), campaign files and the journal all go through this table.
 #pragma once
 
 #include <map>

@@ -23,7 +23,8 @@ std::string label(const Workload& w) {
 
 class Collector {
  public:
-  Collector(Tool& tool, const TaskRequest& request, TuneSettings& settings) : tool_(tool), request_(request), settings_(settings) {}
+  Collector(Tool& tool, const TaskRequest& request, TuneSettings& settings)
+      : tool_(tool), request_(request), settings_(settings) {}
 
   int collect() {
     targets_ = {tool_.globals().target};
@@ -63,14 +64,16 @@ class Collector {
     std::string name = path == "-" ? "stdin" : std::filesystem::path(shown).stem().string();
     if (out_.name.empty()) out_.name = slug(name);
     return each_target([&](const Target& target) {
-      out_.tasks.push_back(Task::make(targets_.size() > 1 ? name + " " + target.name : name, parsed->program, target, 0, 0, weight));
+      out_.tasks.push_back(
+          Task::make(targets_.size() > 1 ? name + " " + target.name : name, parsed->program, target, 0, 0, weight));
     });
   }
 
   bool wanted(const CampaignTask& task) const {
     if (request_.only.empty()) return true;
     return std::any_of(request_.only.begin(), request_.only.end(), [&](const std::string& word) {
-      return word == task.id || word == task.op || std::find(task.tags.begin(), task.tags.end(), word) != task.tags.end();
+      return word == task.id || word == task.op ||
+             std::find(task.tags.begin(), task.tags.end(), word) != task.tags.end();
     });
   }
 
@@ -84,7 +87,8 @@ class Collector {
     for (const auto& [name, value] : read->settings)
       if (Status set = set_setting(settings_, name, value); !set) return tool_.fail(set.error(), exit_usage);
     if (!read->targets.empty() && tool_.globals().target == "native") targets_ = read->targets;
-    if (out_.name.empty()) out_.name = slug(read->name.empty() ? std::filesystem::path(path).stem().string() : read->name);
+    if (out_.name.empty())
+      out_.name = slug(read->name.empty() ? std::filesystem::path(path).stem().string() : read->name);
     bool any = false;
     for (const CampaignTask& task : read->tasks) {
       if (!wanted(task)) continue;

@@ -22,8 +22,8 @@ struct RequestedTasks {
   std::string name;  ///< for the run: of the campaign, else of the first workload
 };
 
-/// Campaign settings go into `settings` (they are weaker than what the caller sets afterwards). On failure everything has been
-/// reported and `exit` is set.
+/// Campaign settings go into `settings` (they are weaker than what the caller sets afterwards). On failure everything
+/// has been reported and `exit` is set.
 std::optional<RequestedTasks> read_tasks(Tool&, const TaskRequest&, TuneSettings& settings, int& exit);
 
 /// A short word for a workload in file names: letters, digits, '-' and '_'.

@@ -42,7 +42,7 @@ void Tool::say(std::string_view text) {
 void Tool::field(const std::string& name, Json value) { (*fields_)[name] = std::move(value); }
 
 void Tool::diagnose(const Diagnostic& d) {
-  if (globals_.json) {
+  if (globals_.json && !streaming_) {
     diagnostics_->push_back(to_json(d));
     return;
   }
@@ -71,7 +71,7 @@ int Tool::usage(std::string message, std::string help) {
 }
 
 int Tool::finish(int exit) {
-  if (globals_.json) {
+  if (globals_.json && !streaming_) {
     Json document = {
         {"schema", "tilewright/" + command_ + "@1"}, {"ok", exit == exit_yes}, {"diagnostics", *diagnostics_}};
     for (auto& [name, value] : fields_->items()) document[name] = value;

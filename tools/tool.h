@@ -31,7 +31,7 @@ enum Exit : int {
 struct Globals {
   std::string target = "native", color = "auto";
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set, in order
-  std::vector<std::string> plugins;
+  std::vector<std::string> plugins, command_line;
   bool json = false, quiet = false;
 };
 
@@ -60,13 +60,16 @@ class Tool {
   /// A mistake in how the command was called: exit 2.
   int usage(std::string message, std::string help = "");
 
+  /// From here on the command writes stdout itself (tune --json): no document, and diagnostics go to stderr.
+  void stream() { streaming_ = true; }
+
   /// Writes the JSON document, if that is wanted. Once, at the end.
   int finish(int exit);
 
  private:
   std::string command_;
   Globals globals_;
-  bool color_;
+  bool color_, streaming_ = false;
   std::unique_ptr<nlohmann::ordered_json> fields_, diagnostics_;
 };
 

@@ -102,14 +102,6 @@ std::vector<std::string> split_commas(const std::string& text) {
   return out;
 }
 
-/// --set lower.KEY=VALUE
-Result<lowering::LowerOptions> lower_options(const Globals& globals) {
-  std::map<std::string, std::string> given;
-  for (const auto& [key, value] : globals.settings)
-    if (key.starts_with("lower.")) given[key.substr(6)] = value;
-  return lowering::LowerOptions::parse(given);
-}
-
 int run_passes(Tool& tool, ProgramRef& program, const std::string& names) {
   auto target = parse_target(tool.globals().target);
   if (!target) return tool.fail(target.error(), exit_usage);

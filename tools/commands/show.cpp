@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "codegen/codegen.h"
 #include "costmodel/features/schema.h"
 #include "ir/print.h"
 #include "schedule/primitive.h"
 #include "schedule/target.h"
+#include "search/space.h"
+#include "support/component.h"
 #include "support/json.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/settings.h"
+#include "workloads/operator.h"
 
 namespace tilewright::tools {
 namespace {
@@ -134,14 +139,103 @@ int show_target(Tool& tool, const std::string& text) {
   return exit_yes;
 }
 
-int show_program(Tool& tool, const std::string& path, const Arguments& arguments) {
+/// A program file, or an operator's text "gemm:m=8,n=8,k=8".
+std::optional<ProgramRef> workload_program(Tool& tool, const std::string& name, int& exit) {
+  bool is_operator = Registry<Operator>::instance().find(name.substr(0, name.find(':'))) != nullptr;
+  if (!is_operator) {
+    auto parsed = read_program(tool, name, exit);
+    if (!parsed) return std::nullopt;
+    return parsed->program;
+  }
+  auto workload = make_workload(name);
+  if (workload) return workload->program;
+  exit = tool.fail(workload.error(), exit_usage);
+  return std::nullopt;
+}
+
+/// After the trace, if there is one. Nothing: it was reported.
+std::optional<ProgramRef> scheduled(Tool& tool, const ProgramRef& program, const Arguments& arguments, int& exit) {
+  std::string file = arguments.get("--trace");
+  if (file.empty()) return program;
+  auto text = read_file(file);
+  if (!text) {
+    exit = tool.fail(text.error(), exit_usage);
+    return std::nullopt;
+  }
+  if (auto function = schedulable_function(*program); !function) {
+    exit = tool.fail(function.error());
+    return std::nullopt;
+  }
+  Applied applied = apply_trace_text(*text, file, program, 0, {});
+  if (applied.errors.empty()) return applied.schedule.program();
+  exit = tool.fail(applied.errors, exit_for_text(applied.errors));
+  return std::nullopt;
+}
+
+int show_lowered(Tool& tool, const Program& program, const std::string& as) {
+  auto target = parse_target(tool.globals().target);
+  if (!target) return tool.fail(target.error(), exit_usage);
+  const Function* function = program.main();
+  if (!function) return tool.fail(schedulable_function(program).error());
+  auto options = lower_options(tool.globals());
+  if (!options) return tool.fail(options.error(), exit_usage);
+  auto lowered = lowering::lower(*function, *target, *options);
+  if (!lowered) return tool.fail(lowered.error());
+  std::string text;
+  if (as == "lowered") {
+    text = print(*lowered->function);
+  } else {
+    codegen::CodegenOptions keep;
+    keep.keep_llvm_ir = as == "llvm";
+    keep.keep_assembly = as == "asm";
+    auto compiled = codegen::compile(*lowered, *target, keep);
+    if (!compiled)
+      return tool.fail(compiled.error(), compiled.error().is(component_missing) ? exit_environment : exit_no);
+    text = as == "llvm" ? compiled->llvm_ir : compiled->assembly;
+  }
+  tool.print(text);
+  tool.field(as, text);
+  return exit_yes;
+}
+
+int show_program(Tool& tool, const std::string& name, const Arguments& arguments) {
   int exit = exit_yes;
-  auto parsed = read_program(tool, path, exit);
-  if (!parsed) return exit;
-  auto text = print_as(*parsed->program, arguments.get("--dialect") == "classic" ? Dialect::classic : Dialect::current);
+  auto program = workload_program(tool, name, exit);
+  if (program) program = scheduled(tool, *program, arguments, exit);
+  if (!program) return exit;
+  std::string as = arguments.get("--as", "program");
+  if (as != "program") return show_lowered(tool, **program, as);
+  auto text = print_as(**program, arguments.get("--dialect") == "classic" ? Dialect::classic : Dialect::current);
   if (!text) return tool.fail(text.error());
   tool.print(*text);
   tool.field("program", *text);
+  return exit_yes;
+}
+
+/// The sketches of a workload on a target, as traces without decisions.
+int show_space(Tool& tool, const std::string& name, const Arguments& arguments) {
+  int exit = exit_yes;
+  auto program = workload_program(tool, name, exit);
+  if (!program) return exit;
+  auto target = parse_target(tool.globals().target);
+  if (!target) return tool.fail(target.error(), exit_usage);
+  Task task = Task::make(name, *program, *target);
+  auto parts = parts_for("tilewright", *target);
+  if (!parts) return tool.fail(parts.error());
+  auto space = Space::from_rules(task, *parts);
+  if (!space) return tool.fail(space.error());
+  Json list = Json::array();
+  for (const Sketch& sketch : space->sketches()) {
+    double size = space->size(task, sketch);
+    std::string json = trace_to_json(sketch.trace);
+    tool.print(fmt::format("# {}: {} decisions, {:.4g} points\n", sketch.name, sketch.samplings.size(), size));
+    tool.print(arguments.get("--as") == "json" ? json + "\n" : trace_to_python(sketch.trace));
+    list.push_back({{"name", sketch.name},
+                    {"decisions", sketch.samplings.size()},
+                    {"points", size},
+                    {"trace", Json::parse(json)}});
+  }
+  tool.field("sketches", std::move(list));
   return exit_yes;
 }
 
@@ -151,37 +245,91 @@ int show_trace(Tool& tool, const std::string& path, const Arguments& arguments) 
   auto trace = parse_trace(*text, path);
   if (!trace) return tool.fail(trace.error(), exit_for_text(trace.error()));
   std::string json = trace_to_json(*trace);
-  tool.print(arguments.get("--as", "trace") == "json" ? json + "\n" : trace_to_python(*trace));
+  tool.print(arguments.get("--as") == "json" ? json + "\n" : trace_to_python(*trace));
   tool.field("trace", Json::parse(json));
   return exit_yes;
 }
 
+int show_settings(Tool& tool) {
+  TuneSettings settings;
+  if (Status set = settings_from_environment(settings); !set) return tool.fail(set.error(), exit_usage);
+  for (const auto& [name, value] : tool.globals().settings)
+    if (Status set = set_setting(settings, name, value); !set) return tool.fail(set.error(), exit_usage);
+  const TuneSettings defaults;
+  Json list = Json::array();
+  for (const Setting& s : all_settings()) {
+    std::string value = s.get(settings), fallback = s.get(defaults);
+    tool.print(fmt::format("{:<22} {:<14} {}{}\n", s.name, value.empty() ? "-" : value, s.doc,
+                           value == fallback ? "" : fmt::format(" (default {})", fallback)));
+    list.push_back({{"name", s.name}, {"value", value}, {"default", fallback}, {"doc", s.doc}});
+  }
+  tool.field("settings", std::move(list));
+  return exit_yes;
+}
+
+int show_ops(Tool& tool) {
+  Json list = Json::array();
+  for (const auto& [name, op] : Registry<Operator>::instance().entries()) {
+    std::string signature;
+    Json parameters = Json::array();
+    for (const OperatorParameter& p : op.value.all_parameters()) {
+      signature +=
+          fmt::format("{}{}{}", signature.empty() ? "" : ",", p.name, p.fallback.empty() ? "" : "=" + p.fallback);
+      parameters.push_back({{"name", p.name}, {"doc", p.doc}, {"default", p.fallback}});
+    }
+    tool.print(fmt::format("{}:{}\n    {}; flop {}\n", name, signature, op.doc, op.value.flop_formula));
+    list.push_back({{"name", name}, {"doc", op.doc}, {"flop", op.value.flop_formula}, {"parameters", parameters}});
+  }
+  tool.field("ops", std::move(list));
+  return exit_yes;
+}
+
 std::vector<std::string> objects() {
-  std::vector<std::string> names{"program", "trace", "target", "primitives", "refusals", "features"};
+  std::vector<std::string> names{"ops",    "settings",   "space",    "program", "trace",
+                                 "target", "primitives", "refusals", "features"};
   for (const Listing& l : listings) names.emplace_back(l.object);
   std::sort(names.begin(), names.end());
   return names;
 }
 
+/// The forms that --as may name.
+const std::vector<std::string> kProgramForms{"program", "lowered", "llvm", "asm"}, kTraceForms{"trace", "json"};
+
+int check_form(Tool& tool, const Arguments& arguments, const std::vector<std::string>& forms) {
+  std::string as = arguments.get("--as", forms[0]);
+  if (std::find(forms.begin(), forms.end(), as) != forms.end()) return exit_yes;
+  return tool.usage(fmt::format("--as: expected {}, found \"{}\"", fmt::join(forms, ", "), as));
+}
+
 int run(Tool& tool, const Arguments& arguments) {
-  std::string as = arguments.get("--as", "trace"), dialect = arguments.get("--dialect", "current");
-  if (as != "trace" && as != "json") return tool.usage(fmt::format("--as: expected trace or json, found \"{}\"", as));
+  std::string dialect = arguments.get("--dialect", "current");
   if (dialect != "current" && dialect != "classic")
     return tool.usage(fmt::format("--dialect: expected current or classic, found \"{}\"", dialect));
   std::string object = arguments.get("OBJECT"), name = arguments.get("NAME");
-  if (object == "program" || object == "trace") {
-    if (name.empty()) return tool.usage(fmt::format("show {}: expected a file, found none", object));
-    return object == "program" ? show_program(tool, name, arguments) : show_trace(tool, name, arguments);
+  if (object == "program" || object == "trace" || object == "space") {
+    if (int exit = check_form(tool, arguments, object == "program" ? kProgramForms : kTraceForms)) return exit;
+    if (name.empty())
+      return tool.usage(
+          fmt::format("show {}: expected a file{}, found none", object, object == "trace" ? "" : " or an operator"));
+    return object == "program" ? show_program(tool, name, arguments)
+           : object == "trace" ? show_trace(tool, name, arguments)
+                               : show_space(tool, name, arguments);
   }
   if (object == "target") return show_target(tool, name.empty() ? tool.globals().target : name);
   if (!name.empty()) return tool.usage(fmt::format("show {} takes no further argument, found \"{}\"", object, name));
   if (object == "primitives") return show_primitives(tool);
+  if (object == "ops") return show_ops(tool);
+  if (object == "settings") return show_settings(tool);
   if (object == "refusals") return show_refusals(tool);
   if (object == "features") return show_features(tool);
   for (const Listing& l : listings)
     if (object == l.object) return show_registry(tool, object, l.registry);
-  if (std::error_code ec; object == "-" || std::filesystem::is_regular_file(object, ec))
+  std::error_code ec;
+  if (object == "-" || object.find(':') != std::string::npos || Registry<Operator>::instance().find(object) ||
+      std::filesystem::is_regular_file(object, ec)) {
+    if (int exit = check_form(tool, arguments, kProgramForms)) return exit;
     return show_program(tool, object, arguments);
+  }
   std::string near = did_you_mean(object, objects());
   std::string list;
   for (const std::string& o : objects()) list += (list.empty() ? "" : ", ") + o;
@@ -193,10 +341,14 @@ const RegisterCommand entry{
     "show",
     "print a program, a trace, or a list of what is there",
     {{{"OBJECT",
-       "program, trace, target, primitives, refusals, features, targets, rules, postprocs, mutators, strategies, "
-       "passes, cost-models, operations, spaces; or a program file"},
-      {"NAME", "the file of a program or trace, the text of a target", false}},
-     {{"--as", "FORM", "of a trace: trace (Python, default) or json"},
+       "program FILE|OPERATOR, trace FILE, space FILE|OPERATOR, target [TEXT], ops, settings, primitives, refusals, "
+       "features, "
+       "targets, rules, postprocs, mutators, strategies, passes, cost-models, operations, spaces; or a FILE or "
+       "OPERATOR by itself"},
+      {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
+     {{"--as", "FORM",
+       "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},
+      {"--trace", "FILE", "of a program: after this trace"},
       {"--dialect", "D", "of a program: current (default) or classic"}},
      run}};
 

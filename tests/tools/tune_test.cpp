@@ -1,0 +1,76 @@
+#include "tests/tools/run_tool.h"
+
+namespace tilewright {
+namespace {
+
+using Tune = ToolTest;
+
+constexpr const char* kTarget = "x86-64-v3:cores=2";
+
+TEST_F(Tune, DryRunListsTheTasksOfACampaign) {
+  write("c.toml",
+        "[campaign]\nname = \"c\"\ntrials = 5\n[[task]]\nop = \"gemm\"\ngrid = { m = [16, 32], n = 64, k = 64 "
+        "}\nweight = 3\n"
+        "[[task]]\nfile = \"mm.py\"\n");
+  write("mm.py", kMatmul);
+  Ran ran = run({"tune", "c.toml", "--dry-run", "--json", "--target", kTarget});
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  Json tasks = ran.json()["tasks"];
+  ASSERT_EQ(tasks.size(), 3u);
+  EXPECT_EQ(tasks[0]["task"], "gemm 16x64x64 float32");
+  EXPECT_EQ(tasks[1]["task"], "gemm 32x64x64 float32");
+  EXPECT_EQ(tasks[2]["task"], "mm");
+  for (const Json& task : tasks) {
+    EXPECT_EQ(task["trials"], 5);
+    EXPECT_GE(task["sketches"], 1);
+    EXPECT_GE(task["points"], 1.0);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder() / "runs"));
+  Json flag = run({"tune", "c.toml", "--dry-run", "--json", "--trials", "9", "--target", kTarget}).json();
+  EXPECT_EQ(flag["tasks"][0]["trials"], 9);
+}
+
+TEST_F(Tune, SuitesAreCampaignsAndOnlyPicksFromThem) {
+  Ran ran = run({"tune", TW_SOURCE_DIR "/bench/suites/suite.toml", "--only", "smoke", "--dry-run", "--json", "--target",
+                 kTarget});
+  ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_EQ(ran.json()["tasks"].size(), 6u);
+  EXPECT_EQ(run({"tune", TW_SOURCE_DIR "/bench/suites/suite.toml", "--only", "nothing", "--dry-run"}).code, 2);
+}
+
+TEST_F(Tune, MistakesInCampaignsHaveAPlaceAndASuggestion) {
+  write("key.toml", "[campaign]\ntrails = 4\n[[task]]\nop = \"gemm\"\n");
+  Ran key = run({"tune", "key.toml", "--dry-run"});
+  EXPECT_EQ(key.code, 2);
+  EXPECT_NE(key.err.find("key.toml:2:1"), std::string::npos) << key.err;
+  EXPECT_NE(key.err.find("did you mean \"trials\"?"), std::string::npos) << key.err;
+  write("torn.toml", "[[task]\n");
+  EXPECT_EQ(run({"tune", "torn.toml", "--dry-run"}).code, 2);
+  write("empty.toml", "[campaign]\n");
+  EXPECT_EQ(run({"tune", "empty.toml", "--dry-run"}).code, 2);
+  write("both.toml", "[[task]]\nop = \"gemm\"\nfile = \"a.py\"\n");
+  EXPECT_EQ(run({"tune", "both.toml", "--dry-run"}).code, 2);
+  write("op.toml", "[[task]]\nop = \"gem\"\n");
+  Ran op = run({"tune", "op.toml", "--dry-run"});
+  EXPECT_EQ(op.code, 2);
+  EXPECT_NE(op.err.find("op.toml:1:"), std::string::npos) << op.err;
+}
+
+TEST_F(Tune, BadValuesAreExitTwo) {
+  for (const auto& flags : std::vector<std::vector<std::string>>{{"--trials", "none"},
+                                                                 {"--trials", "0"},
+                                                                 {"--budget", "soon"},
+                                                                 {"--runner", "moon"},
+                                                                 {"--set", "search.nothing=1"},
+                                                                 {"--preset", "nothing"},
+                                                                 {"--target", "sm_1"},
+                                                                 {"--run", "absent"}}) {
+    std::vector<std::string> arguments{"tune", "--dry-run"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2) << flags[0] << " " << flags[1] << ran.err;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,273 @@
+// tilewright tune: searches for fast schedules of one or many workloads, or goes on with a run.
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "support/json.h"
+#include "tools/command.h"
+#include "tools/inputs.h"
+#include "tools/progress.h"
+#include "tools/run_directory.h"
+#include "tools/tasks.h"
+#include "tools/tune_run.h"
+
+namespace tilewright::tools {
+namespace {
+
+/// --json: the journal's lines on stdout.
+class JsonLines : public Observer {
+ public:
+  void on_event(const Event& event) override {
+    std::string line = to_line(event) + "\n";
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fflush(stdout);
+  }
+};
+
+/// Flags that are settings.
+constexpr std::pair<const char*, const char*> setting_flags[] = {
+    {"--trials", "search.trials"},         {"--seed", "search.seed"},     {"--strategy", "search.strategy"},
+    {"--cost-model", "search.cost_model"}, {"--preset", "search.preset"}, {"--runner", "measure.runner"}};
+
+/// Environment, then --set, then flags; the campaign file's were there before.
+Status apply_settings(const Tool& tool, const Arguments& arguments, TuneRun& run) {
+  TW_TRY_VOID(settings_from_environment(run.settings));
+  for (const auto& [name, value] : tool.globals().settings) {
+    run.threads_given |= name == "measure.threads";
+    TW_TRY_VOID(set_setting(run.settings, name, value));
+  }
+  for (const auto& [flag, setting] : setting_flags)
+    if (arguments.has(flag)) TW_TRY_VOID(set_setting(run.settings, setting, arguments.get(flag)));
+  if (arguments.has("--no-rule"))
+    TW_TRY_VOID(set_setting(run.settings, "search.without_rules",
+                            fmt::format("{}", fmt::join(arguments.all("--no-rule"), ","))));
+  if (std::string budget = arguments.get("--budget"); budget.starts_with("+")) {
+    auto more = parse_duration(budget.substr(1));
+    if (!more)
+      return refuse(setting_invalid, fmt::format("--budget: expected a time such as +10m, found \"{}\"", budget));
+    run.settings.tuner.budget_s = run.before.elapsed_s + *more;
+  } else if (!budget.empty()) {
+    TW_TRY_VOID(set_setting(run.settings, "search.budget", budget));
+  }
+  if (std::string space = arguments.get("--space"); space.ends_with(".py")) {
+    TW_TRY(run.settings.tuner.space_text, read_file(space));
+    run.settings.tuner.space_file = space;
+  } else if (!space.empty()) {
+    run.settings.tuner.space = space;
+  }
+  return {};
+}
+
+/// The settings of the run's last start, and afterwards: nothing but limits may have changed.
+Status recall_settings(TuneRun& run) {
+  for (const auto& [name, value] : run.before.start->settings)
+    if (find_setting(name)) TW_TRY_VOID(set_setting(run.settings, name, value));
+  run.threads_given = run.before.start->settings.contains("measure.threads") && run.settings.tuner.run_threads > 1;
+  return {};
+}
+Status check_unchanged(const TuneRun& run) {
+  std::string changed;
+  for (const auto& [name, value] : settings_as_text(run.settings)) {
+    auto it = run.before.start->settings.find(name);
+    if (it == run.before.start->settings.end() || it->second == value || find_setting(name)->limit) continue;
+    changed += fmt::format("{}{} was \"{}\", now \"{}\"", changed.empty() ? "" : "; ", name, it->second, value);
+  }
+  if (changed.empty()) return {};
+  return refuse(Refusal(run_differs, fmt::format("run {} was started with other settings: {}", run.id, changed))
+                    .with_help("leave the flags out, or start a new run without --run"));
+}
+
+/// Fills the run from the command line; on failure everything has been reported and the exit code is returned.
+int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
+  std::string named = arguments.get("--run");
+  if (arguments.has("--name") && arguments.has("--resume")) named = "runs/" + slug(arguments.get("--name"));
+  TaskRequest request{arguments.all("WORKLOAD"), arguments.all("--op"), arguments.all("--only")};
+  const bool none = request.files.empty() && request.ops.empty();
+  if (!named.empty()) {
+    auto found = find_run(named);
+    if (found) {
+      auto state = replay_run(*found);
+      if (!state) return tool.fail(state.error());
+      if (!state->start) return tool.fail(Refusal(run_differs, fmt::format("{} holds no start of a run", *found)));
+      run.before = std::move(*state);
+      run.resumed = true;
+      run.directory = *found;
+      if (Status recalled = recall_settings(run); !recalled) return tool.fail(recalled.error());
+    } else if (none) {
+      return tool.fail(found.error(), exit_usage);
+    } else {
+      run.directory = named;
+    }
+  }
+  int exit = exit_yes;
+  if (none && !run.resumed) {
+    request.ops = {"gemm:m=512,n=512,k=512,dtype=float32"};
+    run.settings.tuner.budget_s = 60;
+  }
+  auto requested = read_tasks(tool, request, run.settings, exit);
+  if (!requested) return exit;
+  if (run.resumed) {
+    auto recorded = tasks_of(run.before);
+    if (!recorded) return tool.fail(recorded.error());
+    bool same = none || std::equal(recorded->begin(), recorded->end(), requested->tasks.begin(), requested->tasks.end(),
+                                   [](const Task& a, const Task& b) { return a.key == b.key; });
+    if (!same)
+      return tool.fail(Refusal(run_differs, fmt::format("{} is a run of another workload", run.directory)), exit_usage);
+    run.tasks = std::move(*recorded);
+    run.name = run.before.start->name;
+  } else {
+    run.tasks = std::move(requested->tasks);
+    run.name = arguments.get("--name", requested->name);
+    if (getrandom(&run.settings.tuner.campaign, sizeof run.settings.tuner.campaign, 0) < 0)
+      TW_UNREACHABLE("no random numbers");
+    if (run.directory.empty()) {
+      bool fixed = arguments.has("--name") && arguments.has("--resume");
+      run.directory = fixed ? "runs/" + slug(run.name) : new_run_directory(run.name, run.settings.tuner.campaign);
+    }
+  }
+  run.id = run_id(run.directory);
+  if (Status applied = apply_settings(tool, arguments, run); !applied) return tool.fail(applied.error(), exit_usage);
+  if (run.resumed)
+    if (Status unchanged = check_unchanged(run); !unchanged) return tool.fail(unchanged.error(), exit_usage);
+  return exit_yes;
+}
+
+/// What a run would do: tasks, sketches, sizes.
+int dry_run(Tool& tool, const TuneRun& run) {
+  Json rows = Json::array();
+  const TunerOptions& o = run.settings.tuner;
+  for (const Task& task : run.tasks) {
+    auto parts = parts_for(o.preset, task.target);
+    if (!parts) return tool.fail(parts.error(), exit_usage);
+    for (const std::string& rule : o.without_rules) std::erase(parts->rules, rule);
+    auto space = !o.space_text.empty() ? Space::from_schedule_file(task, *parts, o.space_text, o.space_file)
+                 : !o.space.empty()    ? Space::from_function(task, *parts, o.space)
+                                       : Space::from_rules(task, *parts);
+    if (!space) return tool.fail(space.error());
+    double size = 0;
+    for (const Sketch& sketch : space->sketches()) size += space->size(task, sketch);
+    tool.print(fmt::format(" {:<36} {:<14} {} sketches, {:.3g} points, {} trials\n", task.name, task.target.name,
+                           space->sketches().size(), size, o.trials));
+    rows.push_back({{"task", task.name},
+                    {"target", task.target.text()},
+                    {"sketches", space->sketches().size()},
+                    {"points", size},
+                    {"trials", o.trials}});
+  }
+  tool.field("tasks", std::move(rows));
+  return exit_yes;
+}
+
+std::string failures_text(const std::map<std::string, int64_t>& failed) {
+  std::string out;
+  for (const auto& [status, n] : failed) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", status, n);
+  return out;
+}
+
+void print_summary(Tool& tool, const TuneRun& run, const RunReport& report) {
+  int64_t trials = 0, ok = 0;
+  std::map<std::string, int64_t> failed;
+  for (const TaskReport& t : report.tasks) {
+    trials += t.trials;
+    ok += t.ok;
+    for (const auto& [status, n] : t.failed) failed[status] += n;
+  }
+  tool.print(fmt::format("done: {}     {} trials: {} ok, {} failed{}\n", report.stop_reason, trials, ok, trials - ok,
+                         failed.empty() ? "" : " (" + failures_text(failed) + ")"));
+  size_t width = 0;
+  for (const TaskReport& t : report.tasks) width = std::max(width, t.name.size());
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const TaskReport& t = report.tasks[i];
+    if (!t.best_ns) {
+      tool.print(
+          fmt::format(" {:<{}}  no valid candidate{}\n", t.name, width,
+                      t.refused.empty() ? "" : fmt::format("; refused while sampling: {}", failures_text(t.refused))));
+      continue;
+    }
+    std::string interval = t.best_lo_ns && *t.best_lo_ns > 0
+                               ? fmt::format(" [{}, {}]", nice_time(*t.best_lo_ns), nice_time(*t.best_hi_ns))
+                               : "";
+    std::string ratio = t.baseline_ns ? fmt::format("{:.2f}x", *t.baseline_ns / *t.best_ns) : "-";
+    std::string rate = run.tasks[i].flop > 0 ? fmt::format("  {:.1f} GFLOP/s", run.tasks[i].flop / *t.best_ns) : "";
+    tool.print(fmt::format(" {:<{}}  {}{}  {}{}  {}\n", t.name, width, nice_time(*t.best_ns), interval, ratio, rate,
+                           t.verdict));
+  }
+  std::string time;
+  for (const auto& [what, s] : report.seconds) time += fmt::format("{} {:.1f} s  ", what, s);
+  tool.print(fmt::format("time: {}    saved: {}{}\n", time, run.directory,
+                         report.reused ? fmt::format(" ({} results were known)", report.reused) : ""));
+}
+
+void print_next(Tool& tool, const TuneRun& run, const RunReport& report) {
+  tool.print("next:\n");
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    if (report.tasks[i].best_trace.empty()) continue;
+    auto folder = save_winner(run, run.tasks[i], report.tasks[i].best_trace);
+    if (!folder) {
+      tool.diagnose(folder.error().diagnostic());
+      continue;
+    }
+    tool.print(fmt::format("  tilewright opt {0}/program.py --trace {0}/trace.json\n", *folder));
+  }
+  tool.print(fmt::format("  tilewright tune --run {} --trials {}\n", run.directory, 2 * run.settings.tuner.trials));
+}
+
+int exit_of(const RunReport& report) {
+  bool valid = false;
+  for (const TaskReport& t : report.tasks) {
+    if (t.failed.contains(to_string(TrialStatus::internal_error))) return exit_bug;
+    valid |= t.best_ns.has_value();
+  }
+  if (report.stop_reason == "interrupted") return exit_stopped;
+  return valid ? exit_yes : exit_no;
+}
+
+int run(Tool& tool, const Arguments& arguments) {
+  TuneRun run;
+  run.command_line = tool.globals().command_line;
+  if (int exit = prepare(tool, arguments, run)) return exit;
+  if (arguments.has("--dry-run")) return dry_run(tool, run);
+  PlainProgress progress(tool, run.id, run.directory);
+  JsonLines lines;
+  std::vector<Observer*> observers{&progress};
+  if (tool.globals().json) {
+    tool.stream();
+    observers = {&lines};
+  }
+  auto report = run_tuner(run, tool.globals().plugins, observers);
+  if (!report) {
+    bool usage = report.error().is(strategy_unknown) || report.error().is(scheduler_unknown) ||
+                 report.error().is(preset_unknown) || report.error().is(space_unknown) ||
+                 report.error().is(unknown_cost_model);
+    return tool.fail(report.error(), usage ? exit_usage : exit_environment);
+  }
+  print_summary(tool, run, *report);
+  print_next(tool, run, *report);
+  return exit_of(*report);
+}
+
+const RegisterCommand entry{
+    "tune",
+    "search for fast schedules of workloads, or go on with a run",
+    {{{"WORKLOAD", "program files, or campaign and suite files (*.toml)", false, true}},
+     {{"--op", "NAME:K=V,...", "a named operator; may be repeated (show ops lists them)", 1, true},
+      {"--only", "WORD", "of a suite: only workloads with this id, operator or tag; may be repeated", 1, true},
+      {"--trials", "N", "measured candidates per task (default 64)"},
+      {"--budget", "TIME", "wall time: 90s, 20m, 2h; +10m extends a run"},
+      {"--seed", "N", "of the search (default 1)"},
+      {"--runner", "WHERE", "local (default), fake, or fake:FILE"},
+      {"--strategy", "S", "show strategies lists them"},
+      {"--cost-model", "M", "show cost-models lists them"},
+      {"--preset", "P", "tilewright (default) or metaschedule"},
+      {"--space", "SPACE", "a schedule file (*.py) or a registered space instead of the rules"},
+      {"--no-rule", "RULE", "leave a rule out; may be repeated", 1, true},
+      {"--run", "RUN", "go on with a run, or the folder of a new one"},
+      {"--name", "NAME", "of the run"},
+      {"--resume", "", "with --name: go on with runs/NAME if it is there"},
+      {"--dry-run", "", "print tasks and space sizes, measure nothing"}},
+     run}};
+
+}  // namespace
+}  // namespace tilewright::tools
