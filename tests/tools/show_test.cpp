@@ -52,7 +52,8 @@ TEST_F(Show, SettingsFollowTheEnvironmentAndSet) {
   Ran ran = run({"show", "settings", "--set", "search.trials=7", "--json"});
   ASSERT_EQ(ran.code, 0) << ran.out;
   bool seen = false;
-  for (const Json& s : ran.json()["settings"])
+  const Json document = ran.json();
+  for (const Json& s : document["settings"])
     if (s["name"] == "search.trials") seen = s["value"] == "7" && s["default"] == "64";
   EXPECT_TRUE(seen);
   EXPECT_EQ(run({"show", "settings", "--set", "search.trials=none"}).code, 2);
