@@ -274,7 +274,7 @@ class Collector final : private ExpressionReader::Buffers {
   }
 
   void visit_block(const Block& block) {
-    if (block.annotations.count(layout_rewrite)) return;  // its buffer is not allocated: it counts as a parameter
+    if (block.annotations.count(layout_rewrite)) return skip_layout_rewrite(block);
     std::vector<AccessRecord> loads;
     for (const Iter& iter : block.iters) reader_.bind(iter.var, reader_.form(iter.binding, loads));
     touch(block.predicate);
@@ -284,6 +284,18 @@ class Collector final : private ExpressionReader::Buffers {
     if (lower_cross_thread_reduction(block)) return;
     ScopeRecord scope;
     within(scope, make_seq({block.init, block.body}));
+  }
+
+  /// The rewritten buffer will be an input: it counts as a parameter.
+  void skip_layout_rewrite(const Block& block) {
+    walk_stmts(block.body, [&](const Stmt& s) {
+      if (const auto* store = as<Store>(s)) {
+        size_t memory = static_cast<size_t>(memory_of(*store->buffer));
+        program_.memories[memory].allocated = false;
+        table_.memories[memory].placed = true;
+      }
+      return true;
+    });
   }
 
   void visit_store(const Store& store) {
