@@ -110,14 +110,17 @@ std::vector<int64_t> up_to(std::vector<int64_t> values, int64_t extent) {
   return out;
 }
 
-Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, bool pack, const Target& target) {
+enum class Packing : uint8_t { none, wide, both };
+
+Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, Packing packing, const Target& target) {
   TW_TRY(const Block* block, s.block(rv));
   const int64_t nr = int64_t{vectors} * o.lanes;
   const int64_t rows = *const_int(block->iters[o.row].dom.extent), columns = *const_int(block->iters[o.column].dom.extent);
   int64_t depth = 1;
   for (size_t r : o.reduction) depth *= *const_int(block->iters[r].dom.extent);
   TW_TRY_VOID(s.annotate(rv, kMark, "packed"));
-  if (pack) {
+  const std::string output = block->writes[0].buffer->name;
+  if (packing != Packing::none) {
     TW_TRY(BlockRV packed, s.reindex_cache_read(rv, o.wide, "global", panel_map(*block, o, nr)));
     TW_TRY(std::vector<LoopRV> loops, s.get_loops(packed));
     // Panels outermost, the lane innermost: rows of a panel are written as whole vectors.
@@ -183,6 +186,22 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, b
   TW_TRY_VOID(s.compute_at(partial, is[1], true));
   TW_TRY_VOID(s.unroll(is[2]));
   TW_TRY_VOID(s.vectorize(js[2]));
+  // The tile of the output is asked for while its partial sums are computed: without it every tile waits for memory once.
+  TW_TRY_VOID(s.annotate(is[1], "prefetch", TraceList{TraceList{output, 0, 3}}));
+  if (packing == Packing::both) {  // rows of the other operand, copied block by block: unit stride, no conflicts of large strides
+    TW_TRY(const Block* tile_block, s.block(partial));
+    int other = -1;
+    for (size_t r = 0; r < tile_block->reads.size(); ++r) {
+      bool uses_row = std::any_of(tile_block->reads[r].region.begin(), tile_block->reads[r].region.end(),
+                                  [&](const Range& range) { return uses_var(range.min, tile_block->iters[1 + o.row].var.get()); });
+      if (uses_row) other = static_cast<int>(r);
+    }
+    if (other < 0) return refuse(handle_missing, "no operand is indexed by the row");
+    TW_TRY(BlockRV rows_copy, s.cache_read(partial, other, "global"));
+    TW_TRY_VOID(s.compute_at(rows_copy, sum_loops[outer + 2], true));
+    TW_TRY(std::vector<LoopRV> copy_loops, s.get_loops(rows_copy));
+    TW_TRY_VOID(s.vectorize(copy_loops.back()));
+  }
   // Partial sums: k outside of the tile.
   TW_TRY(std::vector<LoopRV> tile, s.get_loops(partial));
   const size_t n = tile.size();
@@ -205,12 +224,16 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   std::optional<Operands> operands = analyse(**block, context.target);
   if (!operands) return {s};
   std::vector<Schedule> out;
-  for (int vectors = 1; vectors <= 4; ++vectors) {
-    if (int64_t{vectors} * operands->lanes > *const_int((*block)->iters[operands->column].dom.extent)) break;
-    const bool whole_panels = *const_int((*block)->iters[operands->column].dom.extent) % (int64_t{vectors} * operands->lanes) == 0;
-    for (bool pack : {true, false}) {
-      if (pack && !whole_panels) continue;  // the last panel would be covered in part only
-      auto built = build(s, rv, *operands, vectors, pack, context.target);
+  // Two and three vectors wide: narrower tiles load more than they compute, wider ones leave too few rows for the registers.
+  const int64_t columns = *const_int((*block)->iters[operands->column].dom.extent);
+  for (int vectors : {2, 3}) {
+    const int64_t width = int64_t{vectors} * operands->lanes;
+    if (width > columns && vectors > 2) break;
+    const int fitting = width > columns ? 1 : vectors;
+    for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
+      // The last panel of an uneven width would be covered in part only.
+      if (packing != Packing::none && columns % (int64_t{fitting} * operands->lanes) != 0) continue;
+      auto built = build(s, rv, *operands, fitting, packing, context.target);
       if (built) out.push_back(std::move(*built));
     }
   }
