@@ -39,7 +39,9 @@ Status apply(Context& c) {
       if (*r[0].get<int64_t>() != index || *r[1].get<int64_t>() != axis) rows.push_back(row);
     }
   }
-  rows.push_back(AttrList{index, axis, factor, offset});
+  AttrList row;
+  for (int64_t value : {index, axis, factor, offset}) row.emplace_back(value);
+  rows.emplace_back(std::move(row));
   copy->annotations["buffer_dim_align"] = rows;
   c.state.replace(block, finish(std::move(copy)));
   return {};
