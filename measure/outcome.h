@@ -85,7 +85,7 @@ struct CheckReport {
   uint64_t elements = 0, mismatches = 0, unwritten = 0;
   double max_abs = 0, max_rel = 0;  ///< max_rel: largest |error| over its tolerance
   std::string tolerance;            ///< the formula with its numbers, for people
-  std::vector<Mismatch> first;      ///< at most 8, the worst first
+  std::vector<Mismatch> first;      ///< at most 8, in memory order
   bool red_zones_ok = true, inputs_unchanged = true, after_timing_ok = true;
 };
 
