@@ -47,6 +47,7 @@ struct Measurement {
   double incumbent_ratio = 0;  ///< median over the incumbent's time; 0: no incumbent
   double overhead_ns = 0;      ///< time of an empty launch: stored, not subtracted
   bool cut_short = false;      ///< far slower than the incumbent: stopped early
+  bool coarse = false;         ///< samples too short for the timer
   std::vector<float> samples;  ///< only with RunSpec::keep_samples, at most 64
 };
 
