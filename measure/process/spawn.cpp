@@ -130,8 +130,10 @@ void Child::kill() const { signal_group(SIGKILL); }
 std::optional<Exit> Child::poll() {
   if (pid_ <= 0) return std::nullopt;
   siginfo_t si{};
-  if (waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &si, WEXITED | WNOHANG) != 0 || si.si_pid == 0) return std::nullopt;
-  signal_group(SIGKILL);  // grandchildren, before the group's number can be used again
+  auto id = static_cast<id_t>(pidfd_.get());
+  if (waitid(P_PIDFD, id, &si, WEXITED | WNOHANG | WNOWAIT) != 0 || si.si_pid == 0) return std::nullopt;
+  signal_group(SIGKILL);  // its own children, before it is reaped and the group's number can be used again
+  waitid(P_PIDFD, id, &si, WEXITED);
   pid_ = -1;
   pidfd_.reset();
   if (si.si_code == CLD_EXITED) return Exit{si.si_status, 0};
@@ -169,9 +171,11 @@ uint64_t Child::resident_bytes() const {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-bool enter_child(pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) return false;
+bool enter_child(pid_t parent, bool dies_with_parent) {
+  if (dies_with_parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) return false;
+  }
   close_range(4, ~0u, 0);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   rlimit none{0, 0};

@@ -53,9 +53,9 @@ class Child {
   Fd pidfd_, socket_, output_;
 };
 
-/// Called by a child first: dies with its parent, closes everything but 0–3, leaves core dumps and privileges behind.
-/// False: the parent is already gone.
-bool enter_child(pid_t parent);
+/// Called by a child first: closes everything but 0–3, leaves core dumps and privileges behind. `dies_with_parent`: it is
+/// killed when the thread that spawned it ends. False: the parent is already gone.
+bool enter_child(pid_t parent, bool dies_with_parent);
 
 /// `tilewright` of this installation if there is one, else the running program.
 std::string default_binary();

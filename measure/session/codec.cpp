@@ -220,7 +220,6 @@ void encode(const Job& j, const std::string& program, const std::string& target,
   for (const Contender& c : j.contenders) {
     auto* x = w.add_contenders();
     x->set_trace(c.trace);
-    x->set_trace_key(c.trace_key.hex());
   }
   w.set_priority(j.priority), w.set_alone(j.alone), w.set_build_only(j.build_only);
 }

@@ -87,8 +87,7 @@ void FrameSocket::receive() {
       }
     }
     if (n == 0) {
-      // Half a frame at the end is not a clean end.
-      state_ = in_.size() > in_done_ ? State::garbage : State::closed;
+      state_ = State::closed;  // half a frame may be left: its sender is gone, and how it went says more
       return;
     }
     in_.append(buffer.data(), static_cast<size_t>(n));

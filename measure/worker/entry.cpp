@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -13,9 +15,9 @@ namespace tilewright::measure {
 
 namespace {
 
-int enter(int argc, char** argv, int (*main)(const Arguments&)) {
+int enter(int argc, char** argv, int (*main)(const Arguments&), bool dies_with_parent = true) {
   Arguments arguments(argc, argv);
-  if (!enter_child(static_cast<pid_t>(std::atol(arguments.get("--parent", "0").c_str())))) return 1;
+  if (!enter_child(static_cast<pid_t>(std::atol(arguments.get("--parent", "0").c_str())), dies_with_parent)) return 1;
   // Where an allocation fails, nothing can be reported but this code.
   std::set_new_handler([] { _exit(exit_out_of_memory); });
   for (const std::string& plugin : arguments.all("--plugin")) {
@@ -37,7 +39,7 @@ int worker(int argc, char** argv) {
 
 const Register<WorkerEntry> worker_entry{"worker", "build worker and exec", {worker}};
 const Register<WorkerEntry> agent_entry{"agent", "the agent of an embedded session",
-                                        {[](int argc, char** argv) { return enter(argc, argv, agent_main); }}};
+                                        {[](int argc, char** argv) { return enter(argc, argv, agent_main, false); }}};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <new>
 
 #include "measure/check/compare.h"
 #include "support/check.h"
@@ -42,6 +43,10 @@ TrialResult TrialRunner::run(const TrialTask& task, const TrialHooks& hooks) {
   } catch (const InternalError& error) {
     outcome.status = TrialStatus::internal_error;
     outcome.detail = error.what();
+    result.replace = true;
+  } catch (const std::bad_alloc&) {
+    outcome.status = TrialStatus::host_memory;
+    outcome.detail = "an allocation in exec failed";
     result.replace = true;
   }
   device_.unload_all();
