@@ -253,8 +253,7 @@ tl::expected<BuildProduct, BuildFailure> build_fake(const BuildRequest& request)
   if (f == "build_exit") _exit(0);
   if (f == "build_hang") hang();
   if (f == "build_spin")
-    for (volatile int spin = 0;; spin = spin + 1) {
-    }
+    for (;;) asm volatile("");
   if (f == "build_memory") eat_memory();
   BuildProduct product;
   product.artifact = request.trace;

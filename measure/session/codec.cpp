@@ -56,7 +56,7 @@ void encode(const CheckReport& c, record_wire::CheckReport& w) {
     f->set_buffer(m.buffer), f->set_index(m.index);
     f->set_expected(m.expected), f->set_found(m.found), f->set_tolerance(m.tolerance);
   }
-  w.set_red_zone_ok(c.red_zones_ok), w.set_inputs_unchanged(c.inputs_unchanged);
+  w.set_red_zones_ok(c.red_zones_ok), w.set_inputs_unchanged(c.inputs_unchanged);
   w.set_after_timing_ok(c.after_timing_ok);
 }
 
@@ -67,7 +67,7 @@ CheckReport decode(const record_wire::CheckReport& w) {
   c.elements = w.elements(), c.mismatches = w.mismatches(), c.unwritten = w.unwritten();
   c.max_abs = w.max_abs(), c.max_rel = w.max_rel(), c.tolerance = w.tolerance();
   for (const auto& m : w.first()) c.first.push_back({m.buffer(), m.index(), m.expected(), m.found(), m.tolerance()});
-  c.red_zones_ok = w.red_zone_ok(), c.inputs_unchanged = w.inputs_unchanged(), c.after_timing_ok = w.after_timing_ok();
+  c.red_zones_ok = w.red_zones_ok(), c.inputs_unchanged = w.inputs_unchanged(), c.after_timing_ok = w.after_timing_ok();
   return c;
 }
 
