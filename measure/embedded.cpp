@@ -143,7 +143,7 @@ std::vector<DeviceInfo> EmbeddedMeasurer::devices() const {
   return devices_;
 }
 
-std::vector<EventBody> EmbeddedMeasurer::take_events() {
+std::vector<std::string> EmbeddedMeasurer::take_events() {
   std::scoped_lock lock(mutex_);
   return std::exchange(events_, {});
 }
@@ -334,7 +334,7 @@ void EmbeddedMeasurer::handle(const wire::Down& message) {
       for (const std::string& digest : message.need().digests()) sent_blobs_.erase(digest);
       break;
     case wire::Down::kNotice:
-      if (auto event = parse_line(message.notice().line()); event && event->event) events_.push_back(event->event->body);
+      events_.push_back(message.notice().line());
       break;
     case wire::Down::kQuiet:
       quiet_ = message.quiet().on();

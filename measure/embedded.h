@@ -33,7 +33,7 @@ class EmbeddedMeasurer final : public Measurer {
   std::vector<DeviceInfo> devices() const override;
   Result<Calibration> calibrate(const std::string& device, int threads) override;
   Result<std::string> artifact(const std::string& digest) override;
-  std::vector<EventBody> take_events() override;
+  std::vector<std::string> take_events() override;
   void park_while_quiet() override;
 
   pid_t agent_pid() const;  ///< for tests that kill it
@@ -75,7 +75,7 @@ class EmbeddedMeasurer final : public Measurer {
   std::map<MeasurementId, Job> dispatched_;
   std::vector<Outcome> done_;
   std::vector<std::string> to_acknowledge_, to_cancel_;
-  std::vector<EventBody> events_;
+  std::vector<std::string> events_;
   std::map<uint64_t, std::optional<Result<Calibration>>> calibrations_;
   std::vector<wire::Up> requests_;
   uint64_t next_ticket_ = 1;

@@ -102,7 +102,7 @@ class Agent {
   void answer_quiet();
   void let_builders_go();
   void send(const wire::Down& message) { tuner_.send(message.SerializeAsString()); }
-  void event(EventBody body);
+  void event(const std::string& line);
   void apply(const SessionStep& step);
   void send_opened_when_ready();
 

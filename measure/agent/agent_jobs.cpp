@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "measure/agent/agent.h"
+#include "measure/agent/agent_events.h"
 #include "measure/process/memfd.h"
 #include "support/check.h"
 
@@ -104,7 +105,12 @@ void Agent::built(Work& work, const wire::WorkerBuilt& reply, Fd file) {
   auto status = static_cast<TrialStatus>(reply.status());
   if (reply.status() > record_wire::INTERNAL_ERROR || status == TrialStatus::unspecified) status = TrialStatus::worker_lost;
   if (work.kind == Work::Kind::verify) {
-    if (status == TrialStatus::ok) return reference_ready(work.reference);
+    if (status == TrialStatus::ok) {
+      if (!reply.detail().empty()) {
+        event(warning_line("reference-unchecked", "the reference outputs are not cross-checked: " + reply.detail()));
+      }
+      return reference_ready(work.reference);
+    }
     return reference_failed(work.reference, status, reply.detail(), reply.refusal_code());
   }
   std::shared_ptr<Artifact> artifact;
@@ -223,14 +229,13 @@ void Agent::reference_failed(const std::shared_ptr<Reference>& reference, TrialS
 
 void Agent::reference_ready(const std::shared_ptr<Reference>& reference) {
   reference->state = Reference::State::ready;
-  ReferenceBuilt built;
-  built.task = reference->task;
-  built.digest = reference->digest;
-  for (CheckSet set : reference->artifact->plan.sets()) built.inputs += fmt::format("{}{}", built.inputs.empty() ? "" : " ", to_string(set));
+  std::string inputs;
+  int64_t elements = 0;
+  for (CheckSet set : reference->artifact->plan.sets()) inputs += fmt::format("{}{}", inputs.empty() ? "" : " ", to_string(set));
   for (const BufferPlan& b : reference->artifact->plan.buffers)
-    if (b.is_output()) built.elements += b.elements();
-  built.elapsed_s = std::chrono::duration<double>(Clock::now() - reference->begun).count();
-  event(built);
+    if (b.is_output()) elements += b.elements();
+  event(reference_built_line(reference->task, reference->digest, inputs, elements,
+                             std::chrono::duration<double>(Clock::now() - reference->begun).count()));
   std::vector<std::shared_ptr<Entry>> waiting;
   waiting.swap(waiting_[reference->digest]);
   waiting_.erase(reference->digest);

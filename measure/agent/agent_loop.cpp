@@ -10,6 +10,7 @@
 #include <csignal>
 
 #include "measure/agent/agent.h"
+#include "measure/agent/agent_events.h"
 #include "measure/worker/entry.h"
 #include "support/check.h"
 
@@ -208,16 +209,13 @@ void Agent::send_opened_when_ready() {
   send(down);
   for (const DeviceSlot& d : devices_) {
     if (!d.refused.empty()) continue;
-    DeviceFacts facts;
-    facts.device = d.info.uuid, facts.host = "local", facts.model = d.info.name, facts.device_class = d.info.kind;
-    facts.facts = d.info.facts;
-    event(facts);
+    event(device_facts_line(d.info));
   }
 }
 
-void Agent::event(EventBody body) {
+void Agent::event(const std::string& line) {
   wire::Down down;
-  down.mutable_notice()->set_line(to_line(Event{1, 0, std::move(body)}));
+  down.mutable_notice()->set_line(line);
   send(down);
 }
 

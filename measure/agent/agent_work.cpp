@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "measure/agent/agent.h"
+#include "measure/process/memfd.h"
 #include "support/check.h"
 
 namespace tilewright::measure {

@@ -31,8 +31,8 @@ class WorkerProcess {
  public:
   enum class State { stopped, starting, ready, busy };
 
-  WorkerProcess(WorkerKind kind, std::string name, std::string binary, std::vector<std::string> arguments)
-      : kind(kind), name(std::move(name)), binary_(std::move(binary)), arguments_(std::move(arguments)) {}
+  WorkerProcess(WorkerKind what, std::string called, std::string binary, std::vector<std::string> arguments)
+      : kind(what), name(std::move(called)), binary_(std::move(binary)), arguments_(std::move(arguments)) {}
 
   /// Starts it (again). On failure, and after a worker that died before its hello, the next start is delayed: 0.5 s·2ⁿ, at most 30 s.
   Status start(Time now);

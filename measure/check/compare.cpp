@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ir/interpret/small_float.h"
+#include "ir/interpret/tensor.h"
 #include "support/check.h"
 
 namespace tilewright::measure {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/interpret/tensor.h"
+#include "ir/dtype.h"
 
 namespace tilewright::measure {
 
@@ -38,7 +38,7 @@ struct BufferPlan {
     for (int64_t d : shape) n *= d;
     return n;
   }
-  size_t bytes() const { return static_cast<size_t>(packed_bytes(dtype, elements())); }
+  size_t bytes() const;  ///< packed, row major
   bool is_output() const { return role != Role::input; }
 };
 
@@ -62,12 +62,5 @@ struct EntryInfo {
   uint64_t workspace_bytes = 0;  ///< shared part
   uint64_t worker_bytes = 0;     ///< a slice per worker, behind it
 };
-
-/// Inputs (and the first values of inout buffers) of one set: pure functions of (seed, buffer, set, element).
-Tensor make_input(const CheckPlan& plan, size_t buffer, CheckSet set, uint64_t seed);
-
-/// Whether sums of `reduction` products of integers −4…4 stay exact in an accumulator with that many significand bits
-/// (8 standard deviations fit).
-bool exact_set_fits(double reduction, int significand_bits);
 
 }  // namespace tilewright::measure

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "measure/check/compare.h"
+#include "measure/check/inputs.h"
 #include "measure/devices/cpu_calibrate.h"
 #include "measure/devices/cpu_clock.h"
 #include "measure/devices/cpu_pool.h"

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "measure/check/compare.h"
+#include "measure/check/inputs.h"
 #include "measure/devices/device.h"
 #include "measure/process/memfd.h"
 #include "measure/worker/pipeline.h"
@@ -263,7 +264,7 @@ tl::expected<BuildProduct, BuildFailure> build_fake(const BuildRequest& request)
   return product;
 }
 
-Status verify_fake(const VerifyRequest& request) {
+Result<std::string> verify_fake(const VerifyRequest& request) {
   size_t at = 0;
   for (CheckSet set : request.plan.sets()) {
     Tensor in = make_input(request.plan, 0, set, request.seed);
@@ -275,7 +276,7 @@ Status verify_fake(const VerifyRequest& request) {
     }
     at += request.plan.buffers[1].bytes();
   }
-  return {};
+  return std::string();
 }
 
 const Register<DeviceKind> fake_kind{

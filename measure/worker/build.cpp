@@ -99,11 +99,12 @@ void verify(const wire::VerifyTask& task, Fd file, wire::WorkerBuilt& reply) {
   if (!reference || !plan || !pipeline) return fail("the task to verify a reference is out of form");
   limit_memory(0);
   try {
-    Status agreed = pipeline->verify({task.program(), task.target(), *plan, task.input_seed(), reference->bytes()});
+    Result<std::string> agreed = pipeline->verify({task.program(), task.target(), *plan, task.input_seed(), reference->bytes()});
     if (!agreed) {
       reply.set_refusal_code(std::string(agreed.error().code()));
       return fail(render_text(agreed.error().diagnostic()));
     }
+    reply.set_detail(*agreed);
     reply.set_status(record_wire::OK);
   } catch (const std::exception& error) {
     fail(error.what());

@@ -47,7 +47,8 @@ struct VerifyRequest {
 struct BuildPipeline {
   static constexpr const char* registry_name = "build pipeline";
   std::function<tl::expected<BuildProduct, BuildFailure>(const BuildRequest&)> build;
-  std::function<Status(const VerifyRequest&)> verify;
+  /// Empty text: the reference agrees. Other text: why it could not be checked, and counts all the same, with a warning.
+  std::function<Result<std::string>(const VerifyRequest&)> verify;
 };
 
 }  // namespace tilewright::measure

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
+#include "measure/check/inputs.h"
 #include "support/rng.h"
 
 namespace tilewright::measure {
@@ -119,12 +121,6 @@ TEST(Check, UnwrittenElementsAreCountedInEveryType) {
     EXPECT_EQ(report.mismatches, 2u) << dtype.str();
     EXPECT_EQ(report.unwritten, 2u) << dtype.str();
   }
-}
-
-TEST(Check, TheExactSetFitsLongReductionsInFloat32AndShortOnesInFloat16) {
-  EXPECT_TRUE(exact_set_fits(16384, 24));
-  EXPECT_TRUE(exact_set_fits(1000, 11));
-  EXPECT_FALSE(exact_set_fits(16384, 11));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <sstream>
 
 #include "measure/check/compare.h"
+#include "measure/check/inputs.h"
+#include "measure/devices/cpu_clock.h"
 #include "measure/devices/cpu_calibrate.h"
 #include "measure/devices/device.h"
 #include "measure/process/memfd.h"
@@ -78,7 +80,7 @@ tl::expected<BuildProduct, BuildFailure> build_c(const BuildRequest& request) {
   return product;
 }
 
-Status verify_c(const VerifyRequest& request) {
+Result<std::string> verify_c(const VerifyRequest& request) {
   size_t at = 0;
   for (CheckSet set : request.plan.sets()) {
     Tensor a = make_input(request.plan, 0, set, request.seed), b = make_input(request.plan, 1, set, request.seed);
@@ -90,7 +92,7 @@ Status verify_c(const VerifyRequest& request) {
     }
     at += request.plan.buffers[2].bytes();
   }
-  return {};
+  return std::string();
 }
 
 const Register<BuildPipeline> c_pipeline{"c-source", "the trace is C code (tests)", {build_c, verify_c}};

@@ -1,13 +1,12 @@
-#include "measure/check/plan.h"
-
-#include <algorithm>
-#include <cmath>
+#include "measure/check/inputs.h"
 
 #include "support/check.h"
 #include "support/hash.h"
 #include "support/rng.h"
 
 namespace tilewright::measure {
+
+size_t BufferPlan::bytes() const { return static_cast<size_t>(packed_bytes(dtype, elements())); }
 
 Tensor make_input(const CheckPlan& plan, size_t buffer, CheckSet set, uint64_t seed) {
   const BufferPlan& b = plan.buffers[buffer];
@@ -28,11 +27,6 @@ Tensor make_input(const CheckPlan& plan, size_t buffer, CheckSet set, uint64_t s
                                                : InputSet::random;
   fill(tensor, values, key, buffer);
   return tensor;
-}
-
-bool exact_set_fits(double reduction, int significand_bits) {
-  constexpr double variance = 4 * 5 / 3.0;  // of a uniform integer in −4…4; a product of two has its square
-  return 8 * std::sqrt(std::max(reduction, 1.0)) * variance <= std::ldexp(1.0, significand_bits);
 }
 
 }  // namespace tilewright::measure
