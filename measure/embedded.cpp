@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 #include "measure/worker/entry.h"
@@ -25,6 +26,9 @@ constexpr int give_up_starts = 3;
 }  // namespace
 
 Result<std::unique_ptr<Measurer>> EmbeddedMeasurer::open(const MeasurerOptions& options) {
+  if (std::getenv(child_mark))
+    return refuse(Refusal(measurer_unavailable, "this process was started as a worker, but its program has no worker entries")
+                      .with_help("call tilewright::measure::worker_main first in main, or name the tilewright binary in the options"));
   std::unique_ptr<EmbeddedMeasurer> measurer(new EmbeddedMeasurer(options));
   std::unique_lock lock(measurer->mutex_);
   bool ready = measurer->changed_.wait_for(

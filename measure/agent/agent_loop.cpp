@@ -117,7 +117,7 @@ int Agent::milliseconds_to_next_deadline() const {
   Time now = Clock::now(), next = now + std::chrono::seconds(60);
   for (const auto& worker : workers_) {
     if (worker->state == WorkerProcess::State::stopped) next = std::min(next, worker->next_start());
-    next = std::min({next, worker->deadline, worker->phase_deadline});
+    if (!worker->killed && !worker->stopped_since) next = std::min({next, worker->deadline, worker->phase_deadline});
     if (worker->state == WorkerProcess::State::busy) next = std::min(next, now + tick);
   }
   next = std::min({next, quiet_deadline_, quiet_end_});

@@ -33,7 +33,7 @@ bool has_clflushopt() {
 }
 
 __attribute__((target("clflushopt"))) void flush_opt(const char* p, const char* end) {
-  for (; p < end; p += 64) _mm_clflushopt(p);
+  for (; p < end; p += 64) _mm_clflushopt(const_cast<char*>(p));
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ std::vector<std::string> clean_environment() {
     if (!drop) out.emplace_back(*e);
   }
   out.emplace_back("LC_ALL=C");
+  out.emplace_back(std::string(child_mark) + "=1");
   return out;
 }
 

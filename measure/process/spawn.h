@@ -15,6 +15,10 @@ namespace tilewright::measure {
 
 TW_REFUSAL_CODE(spawn_failed, "spawn-failed", "a worker process cannot be started");
 
+/// Set in the environment of every child. A program that finds it and still opens a measurer has no worker entries, and would
+/// start itself for ever.
+inline constexpr const char* child_mark = "TILEWRIGHT_CHILD";
+
 struct Exit {
   int code = 0;    ///< exit code if signal is 0
   int signal = 0;
