@@ -1,12 +1,14 @@
 // What becomes of a job: accepted → its contenders built → the reference there → run (a shoot-out in parts) → one Outcome, kept
 // until it is acknowledged. Nothing is retried here.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "measure/agent/agent.h"
 #include "measure/agent/agent_events.h"
 #include "measure/process/memfd.h"
+#include "schedule/target.h"
 #include "support/check.h"
 
 namespace tilewright::measure {
@@ -69,6 +71,14 @@ void Agent::accept(const wire::Job& message) {
   entry->device_kind = device->kind;
   const DeviceKind* kind = Registry<DeviceKind>::instance().find(device->kind);
   entry->pipeline = job.build.pipeline == "default" && kind && !kind->pipeline.empty() ? kind->pipeline : job.build.pipeline;
+  if (entry->device_kind == "cpu" && entry->pipeline == "default" && !job.build_only) {
+    // An instruction that this CPU lacks would look like a crash of the candidate.
+    auto target = parse_target(job.target);
+    if (!target) return reject(id, wire::UNSUPPORTED_TARGET, render_text(target.error().diagnostic()));
+    std::vector<std::string> missing = features_missing_here(*target);
+    if (!missing.empty())
+      return reject(id, wire::UNSUPPORTED_TARGET, fmt::format("this CPU lacks {} of target {}", fmt::join(missing, ", "), job.target));
+  }
   entry->build_base = fmt::format("{}\n{}\n{}\n", message.program(), message.target(), entry->pipeline);
   for (const auto& [name, value] : job.build.options) entry->build_base += fmt::format("{}={}\n", name, value);
   for (const std::string& dump : job.build.dumps) entry->build_base += fmt::format("dump {}\n", dump);

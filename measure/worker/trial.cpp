@@ -82,8 +82,7 @@ Attempt<void> TrialRunner::run_unchecked(const TrialTask& task, const TrialHooks
     for (CheckSet set : task.plan.sets()) {
       report.sets.emplace_back(to_string(set));
       for (size_t c = 0; c < task.artifacts.size(); ++c) {
-        hooks.phase("check", 1);
-        if (Attempt<void> passed = check(task, c, set, report); !passed) return passed;
+        if (Attempt<void> passed = check(task, hooks, c, set, report); !passed) return passed;
       }
     }
     if (Attempt<void> passed = check_memory(report); !passed) return passed;
@@ -119,8 +118,11 @@ Attempt<void> TrialRunner::make_reference(const TrialTask& task, const TrialHook
 }
 
 /// One launch on one set, compared with the reference.
-Attempt<void> TrialRunner::check(const TrialTask& task, size_t slot, CheckSet set, CheckReport& report) {
+Attempt<void> TrialRunner::check(const TrialTask& task, const TrialHooks& hooks, size_t slot, CheckSet set,
+                                 CheckReport& report) {
+  hooks.phase("check", 1);
   if (Attempt<void> launched = device_.launch(slot, set); !launched) return launched;
+  hooks.phase("compare", 0);  // from here on the time is ours, not the candidate's
   if (sigma_digest_ != task.reference_digest || task.reference_digest.empty()) {
     sigmas_.clear();
     sigma_digest_ = task.reference_digest;
@@ -164,12 +166,19 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
   bool late = false;
   double device_ns = 0;
   timing.planned = [&](uint32_t launches) { hooks.phase("time", launches); };
-  timing.pause = hooks.pause;
-  timing.quiet = [&](bool on) { late |= !hooks.quiet(on); };
+  timing.pause = [&](double ms) {
+    hooks.phase("wait", 0);
+    hooks.pause(ms);
+  };
+  timing.quiet = [&](bool on) {
+    hooks.phase("quiet", 0);
+    late |= !hooks.quiet(on);
+  };
 
   CheckSet last = task.plan.sets().back();
   auto compare_again = [&](size_t c) -> Attempt<void> {
     if (!task.spec.check) return {};
+    hooks.phase("compare", 0);
     // The buffers still hold what the last timed launch wrote: races that need back-to-back launches show here.
     CheckReport again;
     again.sets = {to_string(last)};
@@ -192,6 +201,11 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
     return {};
   };
 
+  uint32_t period = task.spec.policy.canary_period;
+  if (period > 0 && timed_tasks_++ % period == 0 && canary_baseline_ > 0) {
+    hooks.phase("canary", 0);
+    canary_ratio_ = device_.canary() / canary_baseline_;
+  }
   if (task.spec.stage == Stage::final) {
     auto rounds = shoot_out(device_, task.artifacts.size(), task.rounds, std::min(task.rounds, task.spec.policy.min_samples),
                             task.spec.policy.budget_us * 1e3, task.spec, timing);
@@ -209,6 +223,7 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
       auto m = measure_adaptive(device_, c, task.spec, timing);
       if (!m) return tl::unexpected(m.error());
       m->contender = static_cast<int>(c);
+      m->canary_ratio = canary_ratio_;
       device_ns += m->median * m->n * m->launches_per_sample;
       if (m->coarse) outcome.flags.emplace_back("coarse");
       outcome.measurements.push_back(*m);

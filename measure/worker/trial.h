@@ -45,18 +45,20 @@ struct TrialResult {
 
 class TrialRunner {
  public:
-  explicit TrialRunner(Device& device) : device_(device) {}
+  explicit TrialRunner(Device& device) : device_(device), canary_baseline_(device.canary()) {}
   TrialResult run(const TrialTask& task, const TrialHooks& hooks);
 
  private:
   Attempt<void> run_unchecked(const TrialTask& task, const TrialHooks& hooks, TrialResult& result);
   Attempt<void> prepare(const TrialTask& task, const TrialHooks& hooks);
   Attempt<void> make_reference(const TrialTask& task, const TrialHooks& hooks, TrialResult& result);
-  Attempt<void> check(const TrialTask& task, size_t slot, CheckSet set, CheckReport& report);
+  Attempt<void> check(const TrialTask& task, const TrialHooks& hooks, size_t slot, CheckSet set, CheckReport& report);
   Attempt<void> check_memory(CheckReport& report);
   Attempt<void> time(const TrialTask& task, const TrialHooks& hooks, TrialResult& result);
 
   Device& device_;
+  double canary_baseline_, canary_ratio_ = 0;
+  uint64_t timed_tasks_ = 0;
   std::string resident_;
   std::string sigma_digest_;
   std::map<std::pair<CheckSet, size_t>, double> sigmas_;  ///< of the reference `sigma_digest_`

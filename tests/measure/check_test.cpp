@@ -30,7 +30,7 @@ TEST(Check, InputsAreFunctionsOfSeedBufferAndSet) {
   EXPECT_NE(a.bytes, make_input(plan, 1, CheckSet::random, 1).bytes);
   Tensor small = make_input(plan, 0, CheckSet::exact, 1);
   for (int64_t i = 0; i < 1000; ++i) {
-    EXPECT_GE(a.get(i), -1), EXPECT_LT(a.get(i), 1);
+    EXPECT_TRUE(-1 <= a.get(i) && a.get(i) < 1) << a.get(i);
     EXPECT_EQ(small.get(i), std::round(small.get(i)));
     EXPECT_LE(std::fabs(small.get(i)), 4);
   }
@@ -45,7 +45,7 @@ TEST(Check, IndexAndMaskBuffersStayInTheirRange) {
   std::set<int64_t> seen, bits;
   for (int64_t i = 0; i < 500; ++i) {
     seen.insert(index.get_int(i)), bits.insert(mask.get_int(i));
-    EXPECT_GE(divisor.get(i), 0.5), EXPECT_LT(divisor.get(i), 2);
+    EXPECT_TRUE(0.5 <= divisor.get(i) && divisor.get(i) < 2) << divisor.get(i);
   }
   EXPECT_EQ(seen, (std::set<int64_t>{3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(bits, (std::set<int64_t>{0, 1}));

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FaultCase{"input_overwrite", wrong_result}, FaultCase{"garbage", worker_lost},
                     FaultCase{"oversized_frame", worker_lost}, FaultCase{"fork_bomb", ok},
                     FaultCase{"throttled", throttled}),
-    [](const auto& info) { return std::string(info.param.fault); });
+    [](const auto& one) { return std::string(one.param.fault); });
 
 TEST(Trial, AResultBelowTheFloorIsImplausible) {
   auto measurer = open_fake();
