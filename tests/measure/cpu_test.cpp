@@ -220,6 +220,9 @@ TEST(Cpu, CalibrationGivesRatesThatFitTogether) {
   ASSERT_TRUE(measurer);
   auto c = measurer->calibrate("cpu-0", 1);
   ASSERT_TRUE(c.has_value()) << render_text(c.error().diagnostic());
+  std::printf("one thread: %.0f MHz, float32 %.1f, float64 %.1f GFLOP/s, triad %.1f, copy %.1f GB/s, launch %.0f ns\n",
+              c->clock_mhz, c->flops_per_s["float32"] / 1e9, c->flops_per_s["float64"] / 1e9, c->stream_bytes_per_s / 1e9,
+              c->copy_bytes_per_s / 1e9, c->launch_ns);
   EXPECT_EQ(c->threads, 1);
   EXPECT_GT(c->clock_mhz, 100);
   EXPECT_GT(c->stream_bytes_per_s, 1e8);
