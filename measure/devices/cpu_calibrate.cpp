@@ -8,13 +8,18 @@
 #include <functional>
 #include <vector>
 
+#include "measure/timing/statistics.h"
+
 namespace tilewright::measure {
 
 namespace {
 
 constexpr int chains = 12;      // independent: at least pipes × latency of the machines we know (2 × 4 … 2 × 5)
-constexpr int repetitions = 5;  // the best counts: everything that disturbs makes it slower
-constexpr double least_ns = 5e6;
+// Many short runs, of which the best counts: a run below a scheduler's time slice has a chance to be undisturbed on a busy host.
+constexpr int repetitions = 60;
+constexpr double least_ns = 3e5;
+constexpr int memory_passes = 5, memory_slices = 32;
+constexpr double memory_quantile = 0.9;  // of the slices: the very best ones may owe something to a cache
 
 /// Runs `steps` steps and returns the number of operations done; the result goes to memory so that nothing is dropped.
 using Kernel = double (*)(int64_t steps, void* sink);
@@ -121,16 +126,15 @@ MemoryRates memory_rates(CpuPool& pool, const CpuClock& clock, uint64_t last_lev
   Array a(bytes), b(bytes), c(bytes);
   if (!a.data || !b.data || !c.data) return {};
   auto n = static_cast<int64_t>(bytes / sizeof(double));
-  auto share = [&](uint32_t w) {
-    int64_t workers = pool.workers();
-    return std::pair{n * w / workers, n * (w + 1) / workers};
+  int64_t slice = 0;
+  auto share = [&](uint32_t w) {  // of the current slice
+    int64_t workers = pool.workers(), begin = n * slice / memory_slices, size = n * (slice + 1) / memory_slices - begin;
+    return std::pair{begin + size * w / workers, begin + size * (w + 1) / workers};
   };
   auto touch = [&](uint32_t w) {
     auto [begin, end] = share(w);
     for (int64_t i = begin; i < end; ++i) a.data[i] = 0, b.data[i] = 1, c.data[i] = 2;
   };
-  on_all(pool, clock, touch);
-  MemoryRates rates;
   auto triad = [&](uint32_t w) {
     auto [begin, end] = share(w);
     double *x = a.data, *y = b.data, *z = c.data;
@@ -140,11 +144,21 @@ MemoryRates memory_rates(CpuPool& pool, const CpuClock& clock, uint64_t last_lev
     auto [begin, end] = share(w);
     std::memcpy(a.data + begin, b.data + begin, static_cast<size_t>(end - begin) * sizeof(double));
   };
-  for (int i = 0; i < repetitions; ++i) {
-    rates.triad_bytes_per_s = std::max(rates.triad_bytes_per_s, 3.0 * static_cast<double>(bytes) / on_all(pool, clock, triad) * 1e9);
-    rates.copy_bytes_per_s = std::max(rates.copy_bytes_per_s, 2.0 * static_cast<double>(bytes) / on_all(pool, clock, copy) * 1e9);
+  auto each_slice = [&](const std::function<void(uint32_t)>& body, double arrays) {
+    std::vector<double> rates;
+    for (slice = 0; slice < memory_slices; ++slice)
+      rates.push_back(arrays * static_cast<double>(bytes) / memory_slices / on_all(pool, clock, body) * 1e9);
+    return rates;
+  };
+  each_slice(touch, 3);
+  std::vector<double> triads, copies;
+  for (int pass = 0; pass < memory_passes; ++pass) {
+    for (double r : each_slice(triad, 3)) triads.push_back(r);
+    for (double r : each_slice(copy, 2)) copies.push_back(r);
   }
-  return rates;
+  std::sort(triads.begin(), triads.end());
+  std::sort(copies.begin(), copies.end());
+  return {quantile(triads, memory_quantile), quantile(copies, memory_quantile)};
 }
 
 double fma_canary_ns(const CpuClock& clock) {

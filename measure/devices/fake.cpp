@@ -385,6 +385,7 @@ const std::map<std::string, std::string>& fake_faults() {
 std::string fake_fault(const FakeConfig& config, const FakeTrace& trace, std::string_view text) {
   auto it = trace.settings.find("fault");
   if (it != trace.settings.end()) return it->second;
+  if (text.empty()) return "";  // the unscheduled program: the reference is never at fault by chance
   Rng rng = Rng::keyed(config.seed, hash_text("fault"), hash_text(text));
   for (const auto& [fault, p] : config.faults)
     if (rng.chance(p)) return fault;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "measure/embedded.h"
@@ -80,6 +81,19 @@ inline std::vector<std::pair<pid_t, char>> children_of(pid_t pid) {
     std::fclose(file);
   }
   return out;
+}
+
+/// Gone, or dead and not yet reaped by whoever inherited it; waits up to 10 s.
+inline bool ended(pid_t pid) {
+  for (int i = 0; i < 200; ++i) {
+    FILE* file = std::fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
+    char state = 'Z';
+    if (file && std::fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 'Z';
+    if (file) std::fclose(file);
+    if (state == 'Z' || state == 'X') return true;
+    std::this_thread::sleep_for(50ms);
+  }
+  return false;
 }
 
 inline size_t descriptors_of(pid_t pid) {

@@ -40,10 +40,13 @@ TEST_P(Faults, EndAsTheTableSaysAndTheNextCandidateIsFine) {
   auto measurer = open_fake();
   ASSERT_TRUE(measurer);
   Job job = fake_job(1, std::string("fake.fault=") + GetParam().fault);
-  job.build.wall_ms = 700;
-  job.build.cpu_ms = 300;
+  // Only what hangs needs a short limit; everything else must not meet one on a slow machine.
+  const std::string fault = GetParam().fault;
   job.build.memory_mib = 192;
-  if (std::string(GetParam().fault) == "build_spin") job.build.wall_ms = 20'000;
+  job.build.wall_ms = fault == "build_hang" ? 700 : 60'000;
+  job.build.cpu_ms = fault == "build_spin" ? 300 : 60'000;
+  job.run.load_ms = fault == "slow_load" ? 300 : 60'000;
+  job.run.device_ms = fault == "hang" || fault == "hang_timing" || fault == "stop" ? 300 : 60'000;
   Outcome o = run_one(*measurer, job);
   EXPECT_EQ(to_string(o.status), std::string(to_string(GetParam().status))) << o.phase << ": " << o.detail;
   EXPECT_FALSE(o.phase.empty());
@@ -156,7 +159,7 @@ TEST(Trial, AKilledAgentLosesItsJobsAndComesBack) {
   ASSERT_EQ(outcomes.size(), 1u);
   EXPECT_EQ(outcomes[0].status, agent_lost);
   EXPECT_EQ(run_one(*measurer, fake_job(2)).status, ok);
-  for (auto [pid, state] : workers) EXPECT_NE(kill(pid, 0), 0) << "a worker outlived its agent";
+  for (auto [pid, state] : workers) EXPECT_TRUE(ended(pid)) << "a worker outlived its agent";
 }
 
 TEST(Trial, CancelledJobsEndOnceWhetherTheyWaitOrRun) {
@@ -225,7 +228,7 @@ TEST(Trial, AShootOutComparesPairedTimesOverFreshProcesses) {
   EXPECT_LT(o.paired[0].sign_p, 0.01);
   EXPECT_EQ(o.paired[0].rounds, 30u);
   EXPECT_TRUE(o.paired[1].left_early);
-  EXPECT_EQ(o.exec, "fake-0#4") << "one process for the reference and the first part, then fresh ones";
+  EXPECT_EQ(o.exec, "fake-0#3") << "one process for the reference and the first part, then fresh ones";
 }
 
 }  // namespace
