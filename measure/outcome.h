@@ -47,6 +47,7 @@ struct Measurement {
   double incumbent_ratio = 0;  ///< median over the incumbent's time; 0: no incumbent
   double overhead_ns = 0;      ///< time of an empty launch: stored, not subtracted
   bool cut_short = false;      ///< far slower than the incumbent: stopped early
+  bool coarse = false;         ///< samples too short for the timer
   std::vector<float> samples;  ///< only with RunSpec::keep_samples, at most 64
 };
 
@@ -85,7 +86,7 @@ struct CheckReport {
   uint64_t elements = 0, mismatches = 0, unwritten = 0;
   double max_abs = 0, max_rel = 0;  ///< max_rel: largest |error| over its tolerance
   std::string tolerance;            ///< the formula with its numbers, for people
-  std::vector<Mismatch> first;      ///< at most 8, the worst first
+  std::vector<Mismatch> first;      ///< at most 8, in memory order
   bool red_zones_ok = true, inputs_unchanged = true, after_timing_ok = true;
 };
 

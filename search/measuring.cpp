@@ -116,7 +116,8 @@ std::vector<JobResult> Measuring::run(const std::vector<Trial>& trials, const st
       if (settled) results[slot[job.id.trial]] = r;
       else dispatch(verdict.retry, trial);
     }
-    for (EventBody& e : measurer_.take_events()) emit_(std::move(e));
+    for (const std::string& line : measurer_.take_events())
+      if (auto parsed = parse_line(line); parsed && parsed->event) emit_(std::move(parsed->event->body));
     measurer_.acknowledge(done);
   }
   return results;
