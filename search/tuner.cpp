@@ -157,6 +157,17 @@ Status Tuner::Impl::measure_baselines() {
     states[i].baseline = t;
     JobResult r = measuring->run({t}, incumbent_ns).at(0);
     if (r.status == TrialStatus::unspecified) return {};  // stopped before it ran
+    if (r.status != TrialStatus::ok && info(r.status).owner == Owner::environment) {
+      // The machine would not settle: go on without a number to compare with, and say so.
+      Warning w;
+      w.code = "baseline-not-timed";
+      w.message = fmt::format("the untuned program of {} could not be timed: {} {}", tasks[i].name, to_string(r.status), r.detail);
+      w.help = "run `tilewright doctor`";
+      w.task = static_cast<int64_t>(i);
+      emit(w);
+      if (r.median_ns > 0) states[i].report.baseline_ns = r.median_ns;
+      continue;
+    }
     if (r.status != TrialStatus::ok)
       return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", tasks[i].name, to_string(r.status),
                                                         r.detail.empty() ? "" : ": ", r.detail))
