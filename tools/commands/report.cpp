@@ -1,0 +1,136 @@
+// tilewright report and explain: views of a run's journal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedule/trace.h"
+#include "support/json.h"
+#include "tools/command.h"
+#include "tools/progress.h"
+#include "tools/run_directory.h"
+
+namespace tilewright::tools {
+namespace {
+
+int exit_of_name(const Refusal& refusal) {
+  return refusal.is(run_unknown) || refusal.is(run_ambiguous) ? exit_usage : exit_no;
+}
+
+/// The settled time of a trial; 0: none.
+double time_of(const RunState& run, std::optional<int64_t> trial) {
+  if (!trial || !run.trials.contains(*trial)) return 0;
+  const auto& settled = run.trials.at(*trial).settled;
+  return settled && settled->n > 0 ? settled->median_ns : 0;
+}
+
+int report(Tool& tool, const Arguments& arguments) {
+  auto directory = find_run(arguments.get("RUN", "last"));
+  if (!directory) return tool.fail(directory.error(), exit_of_name(directory.error()));
+  auto state = replay_run(*directory);
+  if (!state) return tool.fail(state.error());
+  std::string stop = state->end ? state->end->reason : "not ended";
+  tool.print(fmt::format("run {}  {}  {} settled trials in {}  {}\n", run_id(*directory), *directory, state->settled(),
+                         clock_text(state->elapsed_s), stop));
+  Json tasks = Json::array();
+  for (const auto& [number, task] : state->tasks) {
+    auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
+    const double best_ns = task.done && task.done->best_ns ? *task.done->best_ns : time_of(*state, best);
+    // The baseline is the task's first trial.
+    const double baseline_ns = task.trials.empty() ? 0 : time_of(*state, task.trials.front());
+    Json failed = Json::object();
+    int64_t ok = 0, lost = 0;
+    for (const auto& [status, n] : task.settled_by_status) {
+      if (status == to_string(TrialStatus::ok)) {
+        ok = n;
+      } else {
+        failed[status] = n;
+        lost += n;
+      }
+    }
+    std::string kinds;
+    for (const auto& [status, n] : failed.items())
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", status, n.get<int64_t>());
+    tool.print(fmt::format(" {:<36} {:>9} {:>8}  {} ok, {} failed{}\n", task.start.name, nice_time(best_ns),
+                           best_ns > 0 && baseline_ns > 0 ? fmt::format("{:.2f}x", baseline_ns / best_ns) : "-", ok,
+                           lost, kinds.empty() ? "" : " (" + kinds + ")"));
+    Json row = {{"task", task.start.name},
+                {"target", task.start.target},
+                {"ok", ok},
+                {"failed", failed},
+                {"rounds", task.rounds}};
+    if (best) row["best_trial"] = *best;
+    if (best_ns > 0) row["best_ns"] = best_ns;
+    if (baseline_ns > 0) row["baseline_ns"] = baseline_ns;
+    tasks.push_back(std::move(row));
+  }
+  tool.field("run", run_id(*directory));
+  tool.field("directory", *directory);
+  tool.field("stop_reason", stop);
+  tool.field("elapsed_s", state->elapsed_s);
+  tool.field("tasks", std::move(tasks));
+  return exit_yes;
+}
+
+bool explain_code(Tool& tool, const std::string& word) {
+  if (const RefusalCode* code = find_refusal_code(word)) {
+    tool.print(fmt::format("{}: {}\n", code->text, code->doc));
+    tool.field("doc", code->doc);
+    return true;
+  }
+  if (auto status = parse_name<TrialStatus>(word)) {
+    tool.print(fmt::format("{}: {}\n", word, info(*status).meaning));
+    tool.field("doc", info(*status).meaning);
+    return true;
+  }
+  return false;
+}
+
+int explain(Tool& tool, const Arguments& arguments) {
+  std::string what = arguments.get("WHAT");
+  if (explain_code(tool, what)) return exit_yes;
+  auto named = find_trial(what);
+  if (!named) return tool.fail(named.error(), exit_of_name(named.error()));
+  const TrialState& trial = named->run.trials.at(named->trial);
+  const TaskState& task = named->run.tasks.at(trial.task);
+  std::string id = run_id(named->directory);
+  tool.print(fmt::format("trial {}:{} of {} on {}\n", id, named->trial, task.start.name, task.start.target));
+  Json results = Json::array();
+  for (const JobResult& r : trial.results) {
+    tool.print(fmt::format("attempt {}: {}{}{}\n", r.attempt, to_string(r.status),
+                           r.n ? fmt::format(", {} [{}, {}], {} samples", nice_time(r.median_ns), nice_time(r.ci_lo_ns),
+                                             nice_time(r.ci_hi_ns), r.n)
+                               : "",
+                           r.status == TrialStatus::ok ? r.verified ? ", verified" : ", not verified"
+                                                       : ": " + std::string(info(r.status).meaning)));
+    if (!r.detail.empty()) tool.print(fmt::format("  {}: {}\n", r.phase, r.detail));
+    results.push_back({{"attempt", r.attempt},
+                       {"status", to_string(r.status)},
+                       {"median_ns", r.median_ns},
+                       {"n", r.n},
+                       {"verified", r.verified},
+                       {"detail", r.detail}});
+  }
+  if (trial.in_flight) tool.print("no result: the run stopped while it was measured\n");
+  tool.field("task", task.start.name);
+  tool.field("results", std::move(results));
+  if (trial.trace.empty()) {
+    tool.print("the unscheduled program\n");
+    return exit_yes;
+  }
+  auto trace = trace_from_json(std::string_view(trial.trace));
+  if (!trace) return tool.fail(trace.error());
+  tool.print(trace_to_python(*trace));
+  tool.field("trace", Json::parse(trial.trace));
+  return exit_yes;
+}
+
+const RegisterCommand report_entry{"report",
+                                   "the tasks of a run with their best times and failures",
+                                   {{{"RUN", "id, prefix, folder, or last (default)", false}}, {}, report}};
+const RegisterCommand explain_entry{
+    "explain",
+    "what became of a trial, or what a refusal or status code means",
+    {{{"WHAT", "RUN:N, RUN:best, RUN:best/TASK, N (of the last run), or a code"}}, {}, explain}};
+
+}  // namespace
+}  // namespace tilewright::tools
