@@ -27,20 +27,23 @@ constexpr int give_up_starts = 3;
 
 Result<std::unique_ptr<Measurer>> EmbeddedMeasurer::open(const MeasurerOptions& options) {
   if (std::getenv(child_mark))
-    return refuse(Refusal(measurer_unavailable, "this process was started as a worker, but its program has no worker entries")
-                      .with_help("call tilewright::measure::worker_main first in main, or name the tilewright binary in the options"));
+    return refuse(
+        Refusal(measurer_unavailable, "this process was started as a worker, but its program has no worker entries")
+            .with_help(
+                "call tilewright::measure::worker_main first in main, or name the tilewright binary in the options"));
   std::unique_ptr<EmbeddedMeasurer> measurer(new EmbeddedMeasurer(options));
   std::unique_lock lock(measurer->mutex_);
   bool ready = measurer->changed_.wait_for(
       lock, open_limit, [&] { return measurer->open_ || measurer->failed_starts_ >= give_up_starts; });
   if (!ready || !measurer->open_)
-    return refuse(measurer_unavailable, fmt::format("the agent does not start: {}", measurer->start_error_.empty()
-                                                                                     ? "no answer within 30 s"
-                                                                                     : measurer->start_error_));
+    return refuse(measurer_unavailable,
+                  fmt::format("the agent does not start: {}",
+                              measurer->start_error_.empty() ? "no answer within 30 s" : measurer->start_error_));
   for (const DeviceInfo& device : measurer->devices_)
     if (device.health == "serving") return std::unique_ptr<Measurer>(std::move(measurer));
   std::string why;
-  for (const DeviceInfo& device : measurer->devices_) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", device.uuid, device.health);
+  for (const DeviceInfo& device : measurer->devices_)
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", device.uuid, device.health);
   return refuse(measurer_unavailable, fmt::format("no device serves: {}", why.empty() ? "none was named" : why));
 }
 
@@ -66,7 +69,8 @@ void EmbeddedMeasurer::interrupt() {
   if (write(interrupt_.get(), &one, sizeof one) < 0) return;  // full: the thread is awake anyway
 }
 
-// ------------------------------------------------------------------------------------------------------ the search's side
+// ------------------------------------------------------------------------------------------------------ the search's
+// side
 
 void EmbeddedMeasurer::submit(Job job) {
   std::scoped_lock lock(mutex_);
@@ -190,11 +194,13 @@ Result<std::string> EmbeddedMeasurer::artifact(const std::string& digest) {
   fetched_.erase(digest);
   fetch_done_.erase(digest);
   if (!answered || bytes.empty())
-    return refuse(measurer_unavailable, fmt::format("artifact {} is not kept; jobs keep it with return_artifact", digest));
+    return refuse(measurer_unavailable,
+                  fmt::format("artifact {} is not kept; jobs keep it with return_artifact", digest));
   return bytes;
 }
 
-// ----------------------------------------------------------------------------------------------------- the session's side
+// ----------------------------------------------------------------------------------------------------- the session's
+// side
 
 void EmbeddedMeasurer::serve() {
   std::unique_lock lock(mutex_);
@@ -332,8 +338,12 @@ void EmbeddedMeasurer::handle(const wire::Down& message) {
       credits_ = message.opened().build_credits() + message.opened().run_credits();
       changed_.notify_all();
       break;
-    case wire::Down::kResult: deliver(decode(message.result().outcome())); break;
-    case wire::Down::kRejected: handle_rejected(message.rejected()); break;
+    case wire::Down::kResult:
+      deliver(decode(message.result().outcome()));
+      break;
+    case wire::Down::kRejected:
+      handle_rejected(message.rejected());
+      break;
     case wire::Down::kNeed:
       for (const std::string& digest : message.need().digests()) sent_blobs_.erase(digest);
       break;
@@ -370,7 +380,8 @@ void EmbeddedMeasurer::handle(const wire::Down& message) {
       changed_.notify_all();
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -1,5 +1,5 @@
-// The embedded measurer: an agent as child process on a socket pair, no ports, no files. One thread talks to it; the search calls
-// submit and poll from another.
+// The embedded measurer: an agent as child process on a socket pair, no ports, no files. One thread talks to it; the
+// search calls submit and poll from another.
 #pragma once
 
 #include <atomic>

@@ -127,8 +127,9 @@ class Measurer {
   virtual Result<Calibration> calibrate(const std::string& device, int threads) = 0;
   /// Bytes of an artifact that a job with `return_artifact` built; digest as in BuildReport::artifact.
   virtual Result<std::string> artifact(const std::string& digest) = 0;
-  /// For the journal, since the last call: device.facts, reference.built, warning, … as lines of support/events.h (parse_line),
-  /// whose numbers and times the journal replaces. Text, because events.h is a heavy header and most users need none.
+  /// For the journal, since the last call: device.facts, reference.built, warning, … as lines of support/events.h
+  /// (parse_line), whose numbers and times the journal replaces. Text, because events.h is a heavy header and most
+  /// users need none.
   virtual std::vector<std::string> take_events() = 0;
 
   /// Timing on this host wants quiet: a search calls this between batches; it blocks while a timing window is open (at

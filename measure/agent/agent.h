@@ -1,5 +1,6 @@
-// The agent: one per host. Takes jobs from its tuner, has them built and run by worker processes, judges how those end, and keeps
-// every result until it is acknowledged. One thread, one loop (agent_loop.cpp); no job can hurt more than its own worker.
+// The agent: one per host. Takes jobs from its tuner, has them built and run by worker processes, judges how those end,
+// and keeps every result until it is acknowledged. One thread, one loop (agent_loop.cpp); no job can hurt more than its
+// own worker.
 //
 // Read in this order: this file, agent_jobs.cpp (what becomes of a job), agent_work.cpp (which worker does what),
 // agent_loop.cpp (events, deadlines, quiet windows).
@@ -25,7 +26,7 @@ struct AgentOptions {
   std::string binary;                ///< with the worker entries
   std::vector<std::string> devices;  ///< "cpu", "fake:3"
   int build_slots = 1;
-  std::string fake;                  ///< JSON of devices/fake.h
+  std::string fake;  ///< JSON of devices/fake.h
   std::vector<std::string> plugins;
 };
 
@@ -55,7 +56,7 @@ struct Reference {
 /// A job that has not ended.
 struct Entry {
   Job job;
-  std::string device_kind, pipeline, build_base;  ///< build_base: everything of the build key but the trace
+  std::string device_kind, pipeline, build_base;     ///< build_base: everything of the build key but the trace
   std::vector<std::shared_ptr<Artifact>> artifacts;  ///< one per contender
   std::shared_ptr<Reference> reference;
   Outcome outcome;  ///< of the parts that ran
@@ -116,8 +117,8 @@ class Agent {
   void built(Work& work, const wire::WorkerBuilt& reply, Fd file);
   void ran(Work& work, WorkerProcess& worker, const wire::WorkerRan& reply, Fd file);
   void ran_job(Work& work, WorkerProcess& worker, Outcome outcome, const wire::WorkerRan& reply);
-  void failed(Work& work, const std::string& exec, TrialStatus status, const std::string& phase, const std::string& detail,
-              const std::string& log);
+  void failed(Work& work, const std::string& exec, TrialStatus status, const std::string& phase,
+              const std::string& detail, const std::string& log);
   void reference_failed(const std::shared_ptr<Reference>& reference, TrialStatus status, const std::string& detail,
                         const std::string& code);
   void reference_ready(const std::shared_ptr<Reference>& reference);
@@ -137,6 +138,8 @@ class Agent {
   void send_build(WorkerProcess& worker, const Work& work);
   void send_run(WorkerProcess& worker, const Work& work);
   void set_phase(WorkerProcess& worker, const wire::Phase& phase);
+  void begin_phase(WorkerProcess& worker, uint64_t limit_ms);
+  bool extend_phase(WorkerProcess& worker);
   void finish_task(WorkerProcess& worker);
   void queue(Work work);
   bool quiet_needed(const Work& work) const;
@@ -163,12 +166,12 @@ class Agent {
   std::map<std::string, std::vector<std::shared_ptr<Entry>>> waiting_;  ///< entries by the reference they wait for
   std::map<std::string, std::shared_ptr<Artifact>> cache_;              ///< by build key
   std::deque<std::string> cache_order_;
-  std::map<std::string, std::shared_ptr<Artifact>> returned_;           ///< by digest, for Fetch
+  std::map<std::string, std::shared_ptr<Artifact>> returned_;  ///< by digest, for Fetch
   std::map<std::string, std::string> blobs_, partial_blobs_;
 
-  std::vector<Work> queue_;              ///< by priority, then order
-  std::map<uint64_t, Work> running_;     ///< by ticket
-  std::shared_ptr<Entry> alone_;         ///< has the host to itself
+  std::vector<Work> queue_;           ///< by priority, then order
+  std::map<uint64_t, Work> running_;  ///< by ticket
+  std::shared_ptr<Entry> alone_;      ///< has the host to itself
   uint64_t next_ticket_ = 1, next_order_ = 1;
 
   std::set<WorkerProcess*> quiet_holders_, quiet_waiting_;

@@ -1,5 +1,5 @@
-// What becomes of a job: accepted → its contenders built → the reference there → run (a shoot-out in parts) → one Outcome, kept
-// until it is acknowledged. Nothing is retried here.
+// What becomes of a job: accepted → its contenders built → the reference there → run (a shoot-out in parts) → one
+// Outcome, kept until it is acknowledged. Nothing is retried here.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -70,14 +70,16 @@ void Agent::accept(const wire::Job& message) {
   if (!device) return reject(id, wire::UNKNOWN_DEVICE, fmt::format("no device \"{}\" on this host", job.run.device));
   entry->device_kind = device->kind;
   const DeviceKind* kind = Registry<DeviceKind>::instance().find(device->kind);
-  entry->pipeline = job.build.pipeline == "default" && kind && !kind->pipeline.empty() ? kind->pipeline : job.build.pipeline;
+  entry->pipeline =
+      job.build.pipeline == "default" && kind && !kind->pipeline.empty() ? kind->pipeline : job.build.pipeline;
   if (entry->device_kind == "cpu" && entry->pipeline == "default" && !job.build_only) {
     // An instruction that this CPU lacks would look like a crash of the candidate.
     auto target = parse_target(job.target);
     if (!target) return reject(id, wire::UNSUPPORTED_TARGET, render_text(target.error().diagnostic()));
     std::vector<std::string> missing = features_missing_here(*target);
     if (!missing.empty())
-      return reject(id, wire::UNSUPPORTED_TARGET, fmt::format("this CPU lacks {} of target {}", fmt::join(missing, ", "), job.target));
+      return reject(id, wire::UNSUPPORTED_TARGET,
+                    fmt::format("this CPU lacks {} of target {}", fmt::join(missing, ", "), job.target));
   }
   entry->build_base = fmt::format("{}\n{}\n{}\n", message.program(), message.target(), entry->pipeline);
   for (const auto& [name, value] : job.build.options) entry->build_base += fmt::format("{}={}\n", name, value);
@@ -113,7 +115,8 @@ void Agent::start_builds(const std::shared_ptr<Entry>& entry) {
 
 void Agent::built(Work& work, const wire::WorkerBuilt& reply, Fd file) {
   auto status = static_cast<TrialStatus>(reply.status());
-  if (reply.status() > record_wire::INTERNAL_ERROR || status == TrialStatus::unspecified) status = TrialStatus::worker_lost;
+  if (reply.status() > record_wire::INTERNAL_ERROR || status == TrialStatus::unspecified)
+    status = TrialStatus::worker_lost;
   if (work.kind == Work::Kind::verify) {
     if (status == TrialStatus::ok) {
       if (!reply.detail().empty()) {
@@ -129,7 +132,8 @@ void Agent::built(Work& work, const wire::WorkerBuilt& reply, Fd file) {
     if (!file || !plan) {
       status = TrialStatus::worker_lost;
     } else {
-      artifact = std::make_shared<Artifact>(Artifact{std::move(file), decode(reply.entry()), *plan, decode(reply.report())});
+      artifact =
+          std::make_shared<Artifact>(Artifact{std::move(file), decode(reply.entry()), *plan, decode(reply.report())});
     }
   }
   if (work.reference) {
@@ -184,8 +188,8 @@ void Agent::advance(const std::shared_ptr<Entry>& entry) {
 
 void Agent::need_reference(const std::shared_ptr<Entry>& entry) {
   const Job& job = entry->job;
-  std::string key = content_key(fmt::format("{}\n{}\n{}\n{}\n{}", job.program, job.target, entry->device_kind, entry->pipeline,
-                                            job.run.input_seed))
+  std::string key = content_key(fmt::format("{}\n{}\n{}\n{}\n{}", job.program, job.target, entry->device_kind,
+                                            entry->pipeline, job.run.input_seed))
                         .hex();
   std::shared_ptr<Reference>& reference = references_[key];
   bool fresh = !reference;
@@ -232,7 +236,8 @@ void Agent::reference_failed(const std::shared_ptr<Reference>& reference, TrialS
     // Not the candidate's fault: the unscheduled program itself does not build, run or agree with the interpreter.
     outcome.status = info(status).owner == Owner::environment ? status : TrialStatus::internal_error;
     outcome.refusal_code = code;
-    outcome.detail = clip(fmt::format("the reference of this program failed ({}): {}", to_string(status), detail), 4096);
+    outcome.detail =
+        clip(fmt::format("the reference of this program failed ({}): {}", to_string(status), detail), 4096);
     finish(entry, std::move(outcome));
   }
 }
@@ -241,7 +246,8 @@ void Agent::reference_ready(const std::shared_ptr<Reference>& reference) {
   reference->state = Reference::State::ready;
   std::string inputs;
   int64_t elements = 0;
-  for (CheckSet set : reference->artifact->plan.sets()) inputs += fmt::format("{}{}", inputs.empty() ? "" : " ", to_string(set));
+  for (CheckSet set : reference->artifact->plan.sets())
+    inputs += fmt::format("{}{}", inputs.empty() ? "" : " ", to_string(set));
   for (const BufferPlan& b : reference->artifact->plan.buffers)
     if (b.is_output()) elements += b.elements();
   event(reference_built_line(reference->task, reference->digest, inputs, elements,
@@ -278,7 +284,8 @@ void Agent::ran(Work& work, WorkerProcess& worker, const wire::WorkerRan& reply,
     wire::Down down;
     *down.mutable_calibrated() = reply.calibrated();
     down.mutable_calibrated()->set_ticket(work.calibration);
-    if (!outcome.ok()) down.mutable_calibrated()->set_error(fmt::format("{}: {}", to_string(outcome.status), outcome.detail));
+    if (!outcome.ok())
+      down.mutable_calibrated()->set_error(fmt::format("{}: {}", to_string(outcome.status), outcome.detail));
     return send(down);
   }
   if (work.reference) {
@@ -312,7 +319,8 @@ void Agent::ran_job(Work& work, WorkerProcess& worker, Outcome outcome, const wi
   uint64_t wall = entry.outcome.wall_us + outcome.wall_us;
   outcome.wall_us = entry.outcome.wall_us = wall;
   if (++entry.parts_done < entry.parts) return queue_run(work.entry);
-  outcome.measurements = measurements_of(entry.rounds, entry.job.run, entry.device_kind == "fake" ? Timer::fake : Timer::tsc);
+  outcome.measurements =
+      measurements_of(entry.rounds, entry.job.run, entry.device_kind == "fake" ? Timer::fake : Timer::tsc);
   outcome.paired = compare_with_first(entry.rounds);
   finish(work.entry, std::move(outcome));
 }
@@ -356,7 +364,8 @@ void Agent::finish(const std::shared_ptr<Entry>& entry, Outcome outcome) {
   tuner_.send(bytes);
   spool_[id] = std::move(bytes);
   entries_.erase(id);
-  queue_.erase(std::remove_if(queue_.begin(), queue_.end(), [&](const Work& w) { return w.entry == entry; }), queue_.end());
+  queue_.erase(std::remove_if(queue_.begin(), queue_.end(), [&](const Work& w) { return w.entry == entry; }),
+               queue_.end());
   if (alone_ == entry) alone_.reset();
 }
 
@@ -396,7 +405,8 @@ void Agent::fetch(const wire::Fetch& request) {
   blob.set_offset(request.offset());
   blob.set_last(true);
   auto it = returned_.find(request.digest());
-  Result<Mapping> bytes = it == returned_.end() ? Result<Mapping>(refuse(message_invalid, "unknown")) : Mapping::of(it->second->file);
+  Result<Mapping> bytes =
+      it == returned_.end() ? Result<Mapping>(refuse(message_invalid, "unknown")) : Mapping::of(it->second->file);
   if (bytes && request.offset() <= bytes->bytes().size()) {
     std::string_view rest = bytes->bytes().substr(request.offset());
     blob.set_total(bytes->bytes().size());

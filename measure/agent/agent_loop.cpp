@@ -20,11 +20,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto tick = milliseconds(100);           // memory and CPU limits are looked at this often
-constexpr auto quiet_answer = milliseconds(50);    // a search parks at its next batch; later the window opens anyway, flagged
-constexpr auto quiet_limit = milliseconds(200);    // builders are never stopped longer at a time
+constexpr auto tick = milliseconds(100);  // memory and CPU limits are looked at this often
+constexpr auto quiet_answer =
+    milliseconds(50);  // a search parks at its next batch; later the window opens anyway, flagged
+constexpr auto quiet_limit = milliseconds(200);       // builders are never stopped longer at a time
 constexpr auto gone_limit = std::chrono::seconds(1);  // from the end of a worker's socket to its death
-constexpr int give_up_starts = 3;                  // an exec that died this often before its hello is reported as refused
+constexpr int give_up_starts = 3;  // an exec that died this often before its hello is reported as refused
 
 template <class Duration>
 int ms_until(Time t, Time now, Duration least) {
@@ -136,26 +137,38 @@ void Agent::read_tuner() {
     switch (up.message_case()) {
       case wire::Up::kOpen: {
         bool right = up.open().protocol() == protocol_version;
-        if (!right) reject("", wire::VERSION, fmt::format("protocol {}, expected {}", up.open().protocol(), protocol_version));
+        if (!right)
+          reject("", wire::VERSION, fmt::format("protocol {}, expected {}", up.open().protocol(), protocol_version));
         campaign_ = up.open().campaign();
         apply(session_step(session_, right ? SessionEvent::open_accepted : SessionEvent::open_wrong));
         break;
       }
-      case wire::Up::kJob: accept(up.job()); break;
+      case wire::Up::kJob:
+        accept(up.job());
+        break;
       case wire::Up::kCancel:
         for (const std::string& id : up.cancel().ids()) cancel(id);
         break;
       case wire::Up::kAck:
         for (const std::string& id : up.ack().ids()) spool_.erase(id);
         break;
-      case wire::Up::kBlob: store_blob(up.blob()); break;
-      case wire::Up::kFetch: fetch(up.fetch()); break;
-      case wire::Up::kCalibrate: calibrate(up.calibrate()); break;
+      case wire::Up::kBlob:
+        store_blob(up.blob());
+        break;
+      case wire::Up::kFetch:
+        fetch(up.fetch());
+        break;
+      case wire::Up::kCalibrate:
+        calibrate(up.calibrate());
+        break;
       case wire::Up::kQuietAck:
         if (up.quiet_ack().on()) tuner_quiet_ = true, answer_quiet();
         break;
-      case wire::Up::kClose: apply(session_step(session_, SessionEvent::drain)); break;
-      default: break;  // of a newer version
+      case wire::Up::kClose:
+        apply(session_step(session_, SessionEvent::drain));
+        break;
+      default:
+        break;  // of a newer version
     }
   }
   if (tuner_.state() == FrameSocket::State::garbage) session_ = SessionState::closed;
@@ -179,7 +192,8 @@ void Agent::apply(const SessionStep& step) {
         for (const std::string& id : queued) cancel(id);
         break;
       }
-      default: break;  // Opened follows when the workers are there; the rest has no meaning on a socket pair
+      default:
+        break;  // Opened follows when the workers are there; the rest has no meaning on a socket pair
     }
   }
 }
@@ -228,7 +242,8 @@ void Agent::read_worker(WorkerProcess& worker) {
       return;
     }
     if (message.has_hello() && worker.state == WorkerProcess::State::starting) {
-      if (message.hello().protocol() != protocol_version) return worker.kill({TrialStatus::worker_lost, "another protocol"});
+      if (message.hello().protocol() != protocol_version)
+        return worker.kill({TrialStatus::worker_lost, "another protocol"});
       worker.said_hello();
       for (DeviceSlot& d : devices_)
         if (d.exec == &worker) d.info = decode(message.hello().device()), d.refused.clear();
@@ -289,6 +304,8 @@ void Agent::check_deadlines() {
     } else if (now >= worker.phase_deadline) {
       if (worker.socket.state() != FrameSocket::State::open)
         worker.kill({TrialStatus::worker_lost, "it closed its socket"});
+      else if (extend_phase(worker))
+        continue;
       else if (worker.phase == "load")
         worker.kill({TrialStatus::load_error, "loading took too long"});
       else
@@ -321,7 +338,8 @@ void Agent::reap_orphans() {
   for (;;) {
     siginfo_t si{};
     if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) != 0 || si.si_pid == 0) return;
-    bool ours = std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w->child().pid() == si.si_pid; });
+    bool ours =
+        std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) { return w->child().pid() == si.si_pid; });
     if (ours) return;  // its pidfd tells
     waitid(P_PID, static_cast<id_t>(si.si_pid), &si, WEXITED);
   }
@@ -330,7 +348,8 @@ void Agent::reap_orphans() {
 void Agent::open_quiet(WorkerProcess& holder) {
   Time now = Clock::now();
   for (auto& worker : workers_) {
-    if (worker->kind != WorkerKind::build || worker->state != WorkerProcess::State::busy || worker->stopped_since) continue;
+    if (worker->kind != WorkerKind::build || worker->state != WorkerProcess::State::busy || worker->stopped_since)
+      continue;
     worker->child().signal_group(SIGSTOP);
     worker->stopped_since = now;
   }
@@ -368,7 +387,8 @@ void Agent::let_builders_go() {
   for (auto& worker : workers_) {
     if (!worker->stopped_since) continue;
     worker->child().signal_group(SIGCONT);
-    if (worker->deadline != Time::max()) worker->deadline += now - *worker->stopped_since;  // wall time without the stop
+    if (worker->deadline != Time::max())
+      worker->deadline += now - *worker->stopped_since;  // wall time without the stop
     worker->stopped_since.reset();
   }
   if (quiet_asked_) {

@@ -20,7 +20,8 @@ constexpr auto exec_age = std::chrono::minutes(10);
 constexpr auto verify_limit = std::chrono::seconds(120);
 constexpr auto calibrate_limit = std::chrono::seconds(60);
 constexpr uint32_t reference_device_ms = 120'000;
-constexpr uint32_t reply_ms = 2'500;  // of a run's budget, for everything that is neither load nor launch
+constexpr uint32_t reply_ms = 2'500;     // of a run's budget, for everything that is neither load nor launch
+constexpr int phase_extensions = 9;      // at most ten times the limit, however little CPU time a worker gets
 constexpr uint64_t compare_ms = 20'000;  // our own comparisons of large outputs
 
 /// Time for `launches` launches of a candidate.
@@ -118,7 +119,7 @@ void Agent::assign(WorkerProcess& worker, Work work) {
   worker.state = WorkerProcess::State::busy;
   worker.ticket = work.ticket;
   worker.killed.reset();
-  worker.phase_deadline = Time::max();
+  begin_phase(worker, 0);
   worker.cpu_limit_ms = 0;
   worker.memory_limit = 0;
   if (work.kind == Work::Kind::build || work.kind == Work::Kind::verify) {
@@ -221,11 +222,13 @@ void Agent::send_run(WorkerProcess& worker, const Work& work) {
   task.set_quiet(quiet_needed(work));
   Time now = Clock::now();
   auto n = static_cast<uint64_t>(std::max<size_t>(1, artifacts.size()));
-  uint64_t budget = (spec.load_ms + std::max<uint64_t>(10'000, spec.device_ms) + spec.policy.budget_us / 500) * n + reply_ms + compare_ms;
+  uint64_t phases = (spec.load_ms + std::max<uint64_t>(10'000, spec.device_ms) + spec.policy.budget_us / 500) * n;
+  uint64_t budget =
+      phases * (1 + phase_extensions) + reply_ms + compare_ms;  // a last resort: each phase has its own limit
   worker.deadline = now + (work.kind == Work::Kind::calibrate ? calibrate_limit : milliseconds(budget));
-  worker.phase_deadline = now + milliseconds(spec.load_ms);
+  begin_phase(worker, spec.load_ms);
   static const uint64_t total = memory_total();
-  worker.memory_limit = work.device_kind == "fake" ? uint64_t{512} << 20 : total / 4 * 3;
+  worker.memory_limit = work.device_kind == "fake" ? uint64_t{128} << 20 : total / 4 * 3;
   worker.socket.send(message.SerializeAsString(), std::move(files));
 }
 
@@ -233,17 +236,30 @@ void Agent::set_phase(WorkerProcess& worker, const wire::Phase& phase) {
   auto it = running_.find(worker.ticket);
   if (it == running_.end() || phase.ticket() != worker.ticket) return;
   worker.phase = phase.name().substr(0, 32);
-  Time now = Clock::now();
   RunSpec spec;
   if (it->second.entry) spec = it->second.entry->job.run;
   if (it->second.reference) spec.device_ms = reference_device_ms;
-  if (phase.launches() > 0) {
-    worker.phase_deadline = now + milliseconds(device_limit_ms(spec, phase.launches()));
-  } else if (worker.phase == "load") {
-    worker.phase_deadline = now + milliseconds(spec.load_ms);
-  } else {
-    worker.phase_deadline = Time::max();
-  }
+  uint64_t limit = phase.launches() > 0     ? device_limit_ms(spec, phase.launches())
+                   : worker.phase == "load" ? spec.load_ms
+                                            : 0;
+  begin_phase(worker, limit);
+}
+
+void Agent::begin_phase(WorkerProcess& worker, uint64_t limit_ms) {
+  worker.phase_limit = milliseconds(limit_ms);
+  worker.phase_deadline = limit_ms ? Clock::now() + worker.phase_limit : Time::max();
+  worker.phase_cpu_ms = limit_ms ? worker.child().cpu_ms() : 0;
+  worker.phase_extensions = 0;
+}
+
+/// A worker that was not given the CPU has not used up its limit: on a busy host wall time says little about a
+/// candidate.
+bool Agent::extend_phase(WorkerProcess& worker) {
+  if (worker.phase_limit.count() == 0 || worker.phase_extensions >= phase_extensions) return false;
+  if (worker.child().cpu_ms() - worker.phase_cpu_ms >= static_cast<uint64_t>(worker.phase_limit.count())) return false;
+  ++worker.phase_extensions;
+  worker.phase_deadline += worker.phase_limit;
+  return true;
 }
 
 void Agent::finish_task(WorkerProcess& worker) {

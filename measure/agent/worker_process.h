@@ -34,7 +34,8 @@ class WorkerProcess {
   WorkerProcess(WorkerKind what, std::string called, std::string binary, std::vector<std::string> arguments)
       : kind(what), name(std::move(called)), binary_(std::move(binary)), arguments_(std::move(arguments)) {}
 
-  /// Starts it (again). On failure, and after a worker that died before its hello, the next start is delayed: 0.5 s·2ⁿ, at most 30 s.
+  /// Starts it (again). On failure, and after a worker that died before its hello, the next start is delayed: 0.5 s·2ⁿ,
+  /// at most 30 s.
   Status start(Time now);
   bool may_start(Time now) const { return state == State::stopped && now >= next_start_; }
   Time next_start() const { return next_start_; }
@@ -53,16 +54,19 @@ class WorkerProcess {
   State state = State::stopped;
   FrameSocket socket;
   std::optional<KillReason> killed;
-  uint64_t ticket = 0;      ///< of the task it is busy with
-  uint64_t tasks = 0;       ///< finished by this process
+  uint64_t ticket = 0;  ///< of the task it is busy with
+  uint64_t tasks = 0;   ///< finished by this process
   Time started{};
-  Time deadline = Time::max();          ///< of the whole task, or of the hello
+  Time deadline = Time::max();  ///< of the whole task, or of the hello
   Time phase_deadline = Time::max();
+  std::chrono::milliseconds phase_limit{0};  ///< of the phase; 0: it has no limit of its own
+  uint64_t phase_cpu_ms = 0;                 ///< CPU time of the process when the phase began
+  int phase_extensions = 0;
   std::string phase;
-  uint64_t cpu_limit_ms = 0;            ///< of this process when the task must have ended; 0: none
-  uint64_t memory_limit = 0;            ///< resident bytes; 0: none
-  std::optional<Time> stopped_since;    ///< SIGSTOP for a quiet window
-  std::string last_output;              ///< of the process before this one
+  uint64_t cpu_limit_ms = 0;          ///< of this process when the task must have ended; 0: none
+  uint64_t memory_limit = 0;          ///< resident bytes; 0: none
+  std::optional<Time> stopped_since;  ///< SIGSTOP for a quiet window
+  std::string last_output;            ///< of the process before this one
 
  private:
   void failed(Time now);

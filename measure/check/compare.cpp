@@ -15,7 +15,8 @@ namespace tilewright::measure {
 namespace {
 
 bool poisoned(std::string_view element) {
-  return std::all_of(element.begin(), element.end(), [](char c) { return static_cast<unsigned char>(c) == poison_byte; });
+  return std::all_of(element.begin(), element.end(),
+                     [](char c) { return static_cast<unsigned char>(c) == poison_byte; });
 }
 
 /// Error of one element over its tolerance (> 1 fails): infinite where NaN or infinities do not coincide.
@@ -63,10 +64,14 @@ double unit_roundoff(DType t) {
   switch (t.code) {
     case TypeCode::ieee_float:
       return t.bits == 64 ? 0x1p-53 : t.bits == 32 ? 0x1p-24 : std::ldexp(0.5, -kFloat16Format.mantissa);
-    case TypeCode::bfloat: return std::ldexp(0.5, -kBFloat16Format.mantissa);
-    case TypeCode::float8_e4m3fn: return std::ldexp(0.5, -kE4M3Format.mantissa);
-    case TypeCode::float8_e5m2: return std::ldexp(0.5, -kE5M2Format.mantissa);
-    default: return 0;
+    case TypeCode::bfloat:
+      return std::ldexp(0.5, -kBFloat16Format.mantissa);
+    case TypeCode::float8_e4m3fn:
+      return std::ldexp(0.5, -kE4M3Format.mantissa);
+    case TypeCode::float8_e5m2:
+      return std::ldexp(0.5, -kE5M2Format.mantissa);
+    default:
+      return 0;
   }
 }
 

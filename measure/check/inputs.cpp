@@ -22,7 +22,7 @@ Tensor make_input(const CheckPlan& plan, size_t buffer, CheckSet set, uint64_t s
     }
     return tensor;
   }
-  InputSet values = set == CheckSet::exact      ? InputSet::small
+  InputSet values = set == CheckSet::exact     ? InputSet::small
                     : b.fill == Fill::positive ? InputSet::positive
                                                : InputSet::random;
   fill(tensor, values, key, buffer);

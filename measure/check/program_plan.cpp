@@ -17,15 +17,16 @@ namespace {
 
 /// What is known of the values of one buffer or expression.
 struct Values {
-  double rms = 1;          ///< on the exact set, where inputs are −4 … 4
-  bool exact = true;       ///< on the exact set: integers, whatever the order of summation
-  double reduction = 1;    ///< terms summed on the longest path so far
-  double u_acc = 0;        ///< coarsest roundoff on the path
-  double e_fn = 0;         ///< relative error of functions and elementwise arithmetic on the path
+  double rms = 1;        ///< on the exact set, where inputs are −4 … 4
+  bool exact = true;     ///< on the exact set: integers, whatever the order of summation
+  double reduction = 1;  ///< terms summed on the longest path so far
+  double u_acc = 0;      ///< coarsest roundoff on the path
+  double e_fn = 0;       ///< relative error of functions and elementwise arithmetic on the path
 };
 
 const double exact_input_rms = std::sqrt(20.0 / 3);
-constexpr double function_ulps = 4;  // the math table stays below 3 ulp, libm below 1; one more for the operand's rounding
+constexpr double function_ulps =
+    4;  // the math table stays below 3 ulp, libm below 1; one more for the operand's rounding
 
 Values merge(const Values& a, const Values& b) {
   return {std::max(a.rms, b.rms), a.exact && b.exact, std::max(a.reduction, b.reduction), std::max(a.u_acc, b.u_acc),
@@ -45,7 +46,8 @@ class Analysis {
 
   Result<CheckPlan> run() {
     for (const Param& p : function_.params) {
-      if (!p.buffer) return refuse(not_checkable, "a program with scalar parameters cannot be measured: bind them first");
+      if (!p.buffer)
+        return refuse(not_checkable, "a program with scalar parameters cannot be measured: bind them first");
       parameters_[p.buffer.get()] = plan_.buffers.size();
       BufferPlan b;
       b.name = p.buffer->name;
@@ -54,7 +56,8 @@ class Analysis {
         return refuse(not_checkable, fmt::format("parameter {} has elements of type {}", b.name, b.dtype.str()));
       for (const Expr& extent : p.buffer->shape) {
         auto* constant = as<IntImm>(extent);
-        if (!constant) return refuse(not_checkable, fmt::format("parameter {} has an extent that is not constant", b.name));
+        if (!constant)
+          return refuse(not_checkable, fmt::format("parameter {} has an extent that is not constant", b.name));
         b.shape.push_back(constant->value);
       }
       values_[p.buffer.get()] = {exact_input_rms, true, 1, 0, 0};
@@ -120,7 +123,8 @@ class Analysis {
     v.exact &= 8 * v.rms <= std::ldexp(1.0, std::min(significand_bits(computed), 1000));
     auto [it, fresh] = values_.try_emplace(buffer, v);
     bool first = written_.insert(buffer).second;
-    if (!fresh) it->second = first && parameters_.count(buffer) && !read_first_.count(buffer) ? v : merge(it->second, v);
+    if (!fresh)
+      it->second = first && parameters_.count(buffer) && !read_first_.count(buffer) ? v : merge(it->second, v);
   }
 
   static double extent_of(const Range& range) {
@@ -131,7 +135,8 @@ class Analysis {
   Values evaluate(const Expr& e) {
     if (!e) return {};
     if (auto* x = as<IntImm>(e)) return {std::fabs(static_cast<double>(x->value)), true, 1, 0, 0};
-    if (auto* x = as<FloatImm>(e)) return {std::fabs(x->value), x->value == std::round(x->value) || std::isinf(x->value), 1, 0, 0};
+    if (auto* x = as<FloatImm>(e))
+      return {std::fabs(x->value), x->value == std::round(x->value) || std::isinf(x->value), 1, 0, 0};
     if (auto* x = as<VarNode>(e)) {
       auto it = bindings_.find(x);
       return it == bindings_.end() ? Values{} : it->second;
@@ -182,8 +187,12 @@ class Analysis {
     double u = x.dtype.is_float() ? unit_roundoff(x.dtype.element()) : 0;
     switch (x.op) {
       case BinaryOp::add:
-      case BinaryOp::sub: v.rms = std::hypot(a.rms, b.rms); break;
-      case BinaryOp::mul: v.rms = a.rms * b.rms; break;
+      case BinaryOp::sub:
+        v.rms = std::hypot(a.rms, b.rms);
+        break;
+      case BinaryOp::mul:
+        v.rms = a.rms * b.rms;
+        break;
       case BinaryOp::div:
         note_positive(x.b);
         v.exact = false;
@@ -191,8 +200,11 @@ class Analysis {
       case BinaryOp::trunc_div:
       case BinaryOp::floor_div:
       case BinaryOp::trunc_mod:
-      case BinaryOp::floor_mod: note_positive(x.b); return v;
-      default: return v;  // min, max, comparisons: no rounding
+      case BinaryOp::floor_mod:
+        note_positive(x.b);
+        return v;
+      default:
+        return v;  // min, max, comparisons: no rounding
     }
     v.e_fn += 2 * u;
     return v;
@@ -203,7 +215,8 @@ class Analysis {
     for (const Expr& arg : call.args) v = merge(v, evaluate(arg));
     const std::string& name = call.op->name;
     if (name == "if_then_else" || name == "max" || name == "min" || name == "abs" || name == "fabs") return v;
-    if (name == "log" || name == "log2" || name == "log10" || name == "log1p" || name == "sqrt" || name == "rsqrt" || name == "pow")
+    if (name == "log" || name == "log2" || name == "log10" || name == "log1p" || name == "sqrt" || name == "rsqrt" ||
+        name == "pow")
       for (const Expr& arg : call.args) note_positive(arg);
     v.exact = false;
     if (call.dtype.is_float()) v.e_fn += function_ulps * 2 * unit_roundoff(call.dtype.element());

@@ -1,5 +1,5 @@
-// The check plan of a program, read off its IR: which parameters are inputs and outputs, what values are legal inputs, how exact
-// each output can be expected to be, whether small integers stay exact in it.
+// The check plan of a program, read off its IR: which parameters are inputs and outputs, what values are legal inputs,
+// how exact each output can be expected to be, whether small integers stay exact in it.
 #pragma once
 
 #include "ir/program.h"

@@ -1,5 +1,5 @@
-// The CPU as a device: buffers on huge pages with red zones, artifacts by dlopen of their memory file, pinned threads, the time
-// stamp counter. Runs inside exec only, because a candidate may do anything to this process.
+// The CPU as a device: buffers on huge pages with red zones, artifacts by dlopen of their memory file, pinned threads,
+// the time stamp counter. Runs inside exec only, because a candidate may do anything to this process.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -78,11 +78,16 @@ class Arena {
 
 const char* error_name(int32_t error) {
   switch (error) {
-    case tw_error_abi: return "the host interface has another version";
-    case tw_error_assert: return "an assertion of the program does not hold";
-    case tw_error_bounds: return "an access out of bounds";
-    case tw_error_workspace: return "no workspace";
-    default: return "an unknown error";
+    case tw_error_abi:
+      return "the host interface has another version";
+    case tw_error_assert:
+      return "an assertion of the program does not hold";
+    case tw_error_bounds:
+      return "an access out of bounds";
+    case tw_error_workspace:
+      return "no workspace";
+    default:
+      return "an unknown error";
   }
 }
 
@@ -125,7 +130,8 @@ class CpuDevice final : public Device {
 
   Attempt<void> bind(const CheckPlan& plan, uint64_t seed, int threads) override {
     if (threads < 1 || static_cast<size_t>(threads) > cores_.size())
-      return fault(TrialStatus::launch_error, fmt::format("{} threads asked for, this host has {} free cores", threads, cores_.size()));
+      return fault(TrialStatus::launch_error,
+                   fmt::format("{} threads asked for, this host has {} free cores", threads, cores_.size()));
     resize_pool(threads);
     plan_ = plan;
     arena_ = std::make_unique<Arena>();
@@ -140,7 +146,8 @@ class CpuDevice final : public Device {
         group.original.push_back(b.role == Role::inout ? arena_->add(b.bytes()) : no_buffer);
       }
     }
-    if (!arena_->allocate()) return fault(TrialStatus::out_of_memory, "the buffers of the program do not fit into memory");
+    if (!arena_->allocate())
+      return fault(TrialStatus::out_of_memory, "the buffers of the program do not fit into memory");
     for (auto& [set, group] : groups_) {
       for (size_t i = 0; i < plan.buffers.size(); ++i) {
         if (plan.buffers[i].role == Role::output) continue;
@@ -162,12 +169,14 @@ class CpuDevice final : public Device {
     object.handle = dlopen(fmt::format("/proc/self/fd/{}", artifact.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!object.handle) return fault(TrialStatus::load_error, dlerror());
     object.entry = reinterpret_cast<tw_entry>(dlsym(object.handle, entry.symbol.c_str()));
-    if (!object.entry) return fault(TrialStatus::load_error, fmt::format("the artifact has no symbol {}", entry.symbol));
+    if (!object.entry)
+      return fault(TrialStatus::load_error, fmt::format("the artifact has no symbol {}", entry.symbol));
     size_t bytes = entry.workspace_bytes + pool_->workers() * entry.worker_bytes;
     if (bytes > 0) {
       object.workspace = std::make_unique<Arena>();
       object.workspace->add((bytes + 63) / 64 * 64);
-      if (!object.workspace->allocate()) return fault(TrialStatus::out_of_memory, fmt::format("no {} bytes of workspace", bytes));
+      if (!object.workspace->allocate())
+        return fault(TrialStatus::out_of_memory, fmt::format("no {} bytes of workspace", bytes));
     }
     return {};
   }
@@ -197,7 +206,8 @@ class CpuDevice final : public Device {
       if (spec.mode != Mode::warm) flush(object, group);
       uint64_t interrupted = preemptions() + pool_->preemptions();
       double ns = 0;
-      if (Attempt<void> ran = sample(object, group, spec.launches_per_sample, ns); !ran) return tl::unexpected(ran.error());
+      if (Attempt<void> ran = sample(object, group, spec.launches_per_sample, ns); !ran)
+        return tl::unexpected(ran.error());
       if (preemptions() + pool_->preemptions() != interrupted) {
         ++block.discarded;
         continue;
@@ -243,7 +253,8 @@ class CpuDevice final : public Device {
 
   Attempt<Calibration> calibrate(int threads) override {
     if (threads < 1 || static_cast<size_t>(threads) > cores_.size())
-      return fault(TrialStatus::launch_error, fmt::format("{} threads asked for, this host has {} free cores", threads, cores_.size()));
+      return fault(TrialStatus::launch_error,
+                   fmt::format("{} threads asked for, this host has {} free cores", threads, cores_.size()));
     resize_pool(threads);
     Calibration c;
     c.device = info().uuid;
@@ -291,7 +302,8 @@ class CpuDevice final : public Device {
     } span{data, bytes, pool_->workers()};
     auto touch = [](void* env, int64_t chunk, uint32_t) -> int32_t {
       auto& s = *static_cast<Span*>(env);
-      size_t begin = s.bytes * static_cast<size_t>(chunk) / s.workers, end = s.bytes * (static_cast<size_t>(chunk) + 1) / s.workers;
+      size_t begin = s.bytes * static_cast<size_t>(chunk) / s.workers,
+             end = s.bytes * (static_cast<size_t>(chunk) + 1) / s.workers;
       std::memset(s.data + begin, 0, end - begin);
       return 0;
     };
@@ -316,7 +328,8 @@ class CpuDevice final : public Device {
     return {};
   }
 
-  /// `launches` launches on buffers that have just been restored. Inout buffers are restored between them, off the clock.
+  /// `launches` launches on buffers that have just been restored. Inout buffers are restored between them, off the
+  /// clock.
   Attempt<void> sample(LoadedObject& object, Group& group, uint32_t launches, double& ns) {
     bool restores = std::any_of(group.original.begin(), group.original.end(), [](size_t o) { return o != no_buffer; });
     uint32_t together = restores ? 1 : launches;
@@ -328,7 +341,8 @@ class CpuDevice final : public Device {
       for (uint32_t i = 0; i < together; ++i) error |= object.entry(group.pointers.data(), nullptr, &h);
       ns += clock_.ns(clock_.now() - begin);
     }
-    if (error) return fault(TrialStatus::launch_error, fmt::format("a timed launch returned {}: {}", error, error_name(error)));
+    if (error)
+      return fault(TrialStatus::launch_error, fmt::format("a timed launch returned {}: {}", error, error_name(error)));
     return {};
   }
 
@@ -352,7 +366,8 @@ class CpuDevice final : public Device {
   uint64_t last_probe_at_ = 0;
 };
 
-const Register<DeviceKind> cpu_kind{"cpu", "the cores of this host",
+const Register<DeviceKind> cpu_kind{"cpu",
+                                    "the cores of this host",
                                     {[](int index, const std::string&) -> Result<std::unique_ptr<Device>> {
                                        return std::make_unique<CpuDevice>(index);
                                      },

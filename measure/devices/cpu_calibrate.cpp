@@ -14,8 +14,9 @@ namespace tilewright::measure {
 
 namespace {
 
-constexpr int chains = 12;      // independent: at least pipes × latency of the machines we know (2 × 4 … 2 × 5)
-// Many short runs, of which the best counts: a run below a scheduler's time slice has a chance to be undisturbed on a busy host.
+constexpr int chains = 12;  // independent: at least pipes × latency of the machines we know (2 × 4 … 2 × 5)
+// Many short runs, of which the best counts: a run below a scheduler's time slice has a chance to be undisturbed on a
+// busy host.
 constexpr int repetitions = 60;
 constexpr double least_ns = 3e5;
 constexpr int memory_passes = 5, memory_slices = 32;
@@ -24,18 +25,19 @@ constexpr double memory_quantile = 0.9;  // of the slices: the very best ones ma
 /// Runs `steps` steps and returns the number of operations done; the result goes to memory so that nothing is dropped.
 using Kernel = double (*)(int64_t steps, void* sink);
 
-// One step is `chains` multiply-adds on whole vectors. Twelve names instead of an array: registers at every optimisation level.
+// One step is `chains` multiply-adds on whole vectors. Twelve names instead of an array: registers at every
+// optimisation level.
 #define TW_EACH_CHAIN(X) X(a) X(b) X(c) X(d) X(e) X(f) X(g) X(h) X(i) X(j) X(k) X(l)
-#define TW_KERNEL(name, features, vector, zero, multiply_add, ops)                         \
-  __attribute__((target(features))) double name(int64_t steps, void* sink) {               \
+#define TW_KERNEL(name, features, vector, zero, multiply_add, ops)                                \
+  __attribute__((target(features))) double name(int64_t steps, void* sink) {                      \
     vector a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a, l = a; \
-    vector x = zero, y = zero;                                                             \
-    for (int64_t step = 0; step < steps; ++step) {                                         \
-      asm volatile("" : "+v"(x), "+v"(y)); /* the same work again, for all the compiler knows */ \
-      TW_EACH_CHAIN(multiply_add)                                                          \
-    }                                                                                      \
-    TW_EACH_CHAIN(TW_STORE)                                                                \
-    return static_cast<double>(steps) * chains * (ops);                                    \
+    vector x = zero, y = zero;                                                                    \
+    for (int64_t step = 0; step < steps; ++step) {                                                \
+      asm volatile("" : "+v"(x), "+v"(y)); /* the same work again, for all the compiler knows */  \
+      TW_EACH_CHAIN(multiply_add)                                                                 \
+    }                                                                                             \
+    TW_EACH_CHAIN(TW_STORE)                                                                       \
+    return static_cast<double>(steps) * chains * (ops);                                           \
   }
 #define TW_STORE(v)                 \
   std::memcpy(sink, &v, sizeof(v)); \
@@ -107,7 +109,9 @@ class Array {
 std::map<std::string, double> peak_rates(CpuPool& pool, const CpuClock& clock) {
   std::map<std::string, double> rates;
   __builtin_cpu_init();
-  auto take = [&](const char* dtype, Kernel kernel) { rates[dtype] = std::max(rates[dtype], rate(pool, clock, kernel)); };
+  auto take = [&](const char* dtype, Kernel kernel) {
+    rates[dtype] = std::max(rates[dtype], rate(pool, clock, kernel));
+  };
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     take("float32", f32_avx2);
     take("float64", f64_avx2);

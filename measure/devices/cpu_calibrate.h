@@ -1,4 +1,5 @@
-// Ceilings of this CPU: fused multiply-add rate per element type and memory rates, on the cores of a pool. Reports divide by them.
+// Ceilings of this CPU: fused multiply-add rate per element type and memory rates, on the cores of a pool. Reports
+// divide by them.
 #pragma once
 
 #include <map>

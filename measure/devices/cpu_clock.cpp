@@ -60,7 +60,8 @@ double CpuClock::probe_mhz() const {
     uint64_t x = begin;
     for (int i = 0; i < adds / 16; ++i)
       asm volatile(
-          "add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\t"
+          "add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, "
+          "%0\n\t"
           "add $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0\n\tadd $1, %0"
           : "+r"(x));
     double elapsed = ns(now() - begin);
@@ -120,7 +121,9 @@ CpuFacts cpu_facts() {
   }
   for (int index = 0; index < 5; ++index) {
     std::string size = first_line(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
-    if (!size.empty()) facts.last_level_bytes = std::max<uint64_t>(facts.last_level_bytes, std::strtoull(size.c_str(), nullptr, 10) << 10);
+    if (!size.empty())
+      facts.last_level_bytes =
+          std::max<uint64_t>(facts.last_level_bytes, std::strtoull(size.c_str(), nullptr, 10) << 10);
   }
   facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   return facts;

@@ -1,4 +1,5 @@
-// Time and its disturbances on a CPU: the time stamp counter, a probe of the real clock rate, stolen time, which cores to use.
+// Time and its disturbances on a CPU: the time stamp counter, a probe of the real clock rate, stolen time, which cores
+// to use.
 #pragma once
 
 #include <x86intrin.h>
@@ -34,8 +35,8 @@ class CpuClock {
   double ns_per_tick_ = 1;
 };
 
-/// CPUs this process may use, one hardware thread per physical core, in order; the last ones first, because interrupts and
-/// everybody else's threads prefer the first.
+/// CPUs this process may use, one hardware thread per physical core, in order; the last ones first, because interrupts
+/// and everybody else's threads prefer the first.
 std::vector<int> usable_cores();
 /// Ticks of 1/100 s that the hypervisor took from these CPUs so far.
 uint64_t stolen_ticks(const std::vector<int>& cpus);

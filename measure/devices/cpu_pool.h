@@ -1,5 +1,6 @@
-// exec's own thread pool: pinned threads that spin between parallel regions and sleep on a futex after 50 µs. The caller is
-// worker 0. Chunks go to workers in contiguous ranges, so equal chunks touch equal caches from launch to launch.
+// exec's own thread pool: pinned threads that spin between parallel regions and sleep on a futex after 50 µs. The
+// caller is worker 0. Chunks go to workers in contiguous ranges, so equal chunks touch equal caches from launch to
+// launch.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// A device as exec sees it: buffers of one program with red zones, loaded artifacts, launches, blocks of timed launches.
-// One file adds a device: it derives from Device and registers a DeviceKind. Failures are values (Fault), so that the order of
-// a trial (worker/trial.h) is the same for every device.
+// A device as exec sees it: buffers of one program with red zones, loaded artifacts, launches, blocks of timed
+// launches. One file adds a device: it derives from Device and registers a DeviceKind. Failures are values (Fault), so
+// that the order of a trial (worker/trial.h) is the same for every device.
 #pragma once
 
 #include <functional>
@@ -30,11 +30,11 @@ inline tl::unexpected<Fault> fault(TrialStatus status, std::string detail, bool 
 
 /// Some timed samples of one artifact and the clock around them.
 struct Block {
-  std::vector<double> ns;  ///< per launch
-  uint32_t discarded = 0;  ///< disturbed samples, not in ns
+  std::vector<double> ns;                    ///< per launch
+  uint32_t discarded = 0;                    ///< disturbed samples, not in ns
   double clock_before = 0, clock_after = 0;  ///< MHz; 0: the device has no probe
-  double elapsed_ns = 0;   ///< device time that the block took, flushes included
-  bool coarse = false;     ///< samples too short for the timer
+  double elapsed_ns = 0;                     ///< device time that the block took, flushes included
+  bool coarse = false;                       ///< samples too short for the timer
 };
 
 struct BlockSpec {
@@ -50,7 +50,8 @@ class Device {
 
   virtual DeviceInfo info() const = 0;
   virtual Timer timer() const = 0;
-  /// Allocates the buffers of the program and makes its inputs. The same addresses serve every candidate until the next bind.
+  /// Allocates the buffers of the program and makes its inputs. The same addresses serve every candidate until the next
+  /// bind.
   virtual Attempt<void> bind(const CheckPlan& plan, uint64_t seed, int threads) = 0;
   /// Puts an artifact into `slot`, replacing what was there.
   virtual Attempt<void> load(size_t slot, const Fd& artifact, const EntryInfo& entry) = 0;

@@ -140,7 +140,8 @@ class FakeDevice final : public Device {
       block.elapsed_ns += ns * spec.launches_per_sample;
       ++s.samples;
     }
-    if (config_.real_time) std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(block.elapsed_ns)));
+    if (config_.real_time)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(block.elapsed_ns)));
     now_ns_ += block.elapsed_ns;
     s.launches += spec.samples * spec.launches_per_sample;
     run(s, plan_.sets().back());
@@ -279,13 +280,13 @@ Result<std::string> verify_fake(const VerifyRequest& request) {
   return std::string();
 }
 
-const Register<DeviceKind> fake_kind{
-    "fake", "deterministic times and faults on demand",
-    {[](int index, const std::string& config) -> Result<std::unique_ptr<Device>> {
-       TW_TRY(FakeConfig parsed, FakeConfig::parse(config));
-       return std::make_unique<FakeDevice>(index, std::move(parsed));
-     },
-     "fake"}};
+const Register<DeviceKind> fake_kind{"fake",
+                                     "deterministic times and faults on demand",
+                                     {[](int index, const std::string& config) -> Result<std::unique_ptr<Device>> {
+                                        TW_TRY(FakeConfig parsed, FakeConfig::parse(config));
+                                        return std::make_unique<FakeDevice>(index, std::move(parsed));
+                                      },
+                                      "fake"}};
 const Register<BuildPipeline> fake_pipeline{"fake", "the artifact is the trace", {build_fake, verify_fake}};
 
 }  // namespace
@@ -295,9 +296,10 @@ Result<FakeConfig> FakeConfig::parse(std::string_view text) {
   if (text.empty()) return c;
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return refuse(fake_config_invalid, "expected one JSON object");
-  const std::map<std::string, double*> numbers{
-      {"base_us", &c.base_us}, {"spread", &c.spread},   {"noise", &c.noise},     {"device_offset", &c.device_offset},
-      {"bimodal", &c.bimodal}, {"warm_up", &c.warm_up}, {"canary", &c.canary}, {"drift_per_minute", &c.drift_per_minute}};
+  const std::map<std::string, double*> numbers{{"base_us", &c.base_us}, {"spread", &c.spread},
+                                               {"noise", &c.noise},     {"device_offset", &c.device_offset},
+                                               {"bimodal", &c.bimodal}, {"warm_up", &c.warm_up},
+                                               {"canary", &c.canary},   {"drift_per_minute", &c.drift_per_minute}};
   for (const auto& [key, value] : json.items()) {
     auto it = numbers.find(key);
     if (it != numbers.end() && value.is_number()) {
@@ -311,7 +313,8 @@ Result<FakeConfig> FakeConfig::parse(std::string_view text) {
       for (const Json& mhz : value) c.clock.push_back(mhz.is_number() ? mhz.get<double>() : 0);
     } else if (key == "faults" && value.is_array()) {
       for (const Json& f : value) {
-        std::string name = f.is_object() && f.contains("fault") && f["fault"].is_string() ? f["fault"].get<std::string>() : "";
+        std::string name =
+            f.is_object() && f.contains("fault") && f["fault"].is_string() ? f["fault"].get<std::string>() : "";
         if (!fake_faults().count(name)) {
           std::vector<std::string> known;
           for (const auto& [fault, doc] : fake_faults()) known.push_back(fault);
@@ -322,7 +325,8 @@ Result<FakeConfig> FakeConfig::parse(std::string_view text) {
         c.faults.emplace_back(name, f.contains("p") && f["p"].is_number() ? f["p"].get<double>() : 1.0);
       }
     } else {
-      return refuse(fake_config_invalid, fmt::format("\"{}\" is no setting of a fake device, or has the wrong type", key));
+      return refuse(fake_config_invalid,
+                    fmt::format("\"{}\" is no setting of a fake device, or has the wrong type", key));
     }
   }
   return c;

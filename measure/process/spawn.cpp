@@ -35,8 +35,8 @@ Fd high(Fd fd) { return Fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 10)); }
 
 /// The environment of a worker: without what changes thread counts or number formats behind our back.
 std::vector<std::string> clean_environment() {
-  static constexpr const char* dropped[] = {"OMP_",  "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_",
-                                            "LC_",   "LANG",  "LD_PRELOAD=",  "MALLOC_",   "GLIBC_TUNABLES="};
+  static constexpr const char* dropped[] = {"OMP_",    "GOMP_", "KMP_", "MKL_",        "OPENBLAS_", "BLIS_",
+                                            "VECLIB_", "LC_",   "LANG", "LD_PRELOAD=", "MALLOC_",   "GLIBC_TUNABLES="};
   std::vector<std::string> out;
   for (char** e = environ; *e; ++e) {
     bool drop = false;
@@ -94,7 +94,8 @@ Result<Child> Child::spawn(const std::string& binary, const std::vector<std::str
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   argv.insert(argv.end(), {"--parent", std::to_string(getpid())});
   Child child;
-  int error = posix_spawn(&child.pid_, binary.c_str(), &actions, &attributes, pointers(argv).data(), pointers(env).data());
+  int error =
+      posix_spawn(&child.pid_, binary.c_str(), &actions, &attributes, pointers(argv).data(), pointers(env).data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {

@@ -15,12 +15,12 @@ namespace tilewright::measure {
 
 TW_REFUSAL_CODE(spawn_failed, "spawn-failed", "a worker process cannot be started");
 
-/// Set in the environment of every child. A program that finds it and still opens a measurer has no worker entries, and would
-/// start itself for ever.
+/// Set in the environment of every child. A program that finds it and still opens a measurer has no worker entries, and
+/// would start itself for ever.
 inline constexpr const char* child_mark = "TILEWRIGHT_CHILD";
 
 struct Exit {
-  int code = 0;    ///< exit code if signal is 0
+  int code = 0;  ///< exit code if signal is 0
   int signal = 0;
   std::string text() const;  ///< "exit code 3", "SIGSEGV (Segmentation fault)"
 };
@@ -28,7 +28,8 @@ struct Exit {
 /// A spawned process; the child sees its end of the socket as descriptor 3. Destruction kills the group and reaps.
 class Child {
  public:
-  /// `arguments` follow the program's name. Call on a thread that outlives the child: the child's death signal follows it.
+  /// `arguments` follow the program's name. Call on a thread that outlives the child: the child's death signal follows
+  /// it.
   static Result<Child> spawn(const std::string& binary, const std::vector<std::string>& arguments);
 
   Child() = default;
@@ -57,8 +58,8 @@ class Child {
   Fd pidfd_, socket_, output_;
 };
 
-/// Called by a child first: closes everything but 0–3, leaves core dumps and privileges behind. `dies_with_parent`: it is
-/// killed when the thread that spawned it ends. False: the parent is already gone.
+/// Called by a child first: closes everything but 0–3, leaves core dumps and privileges behind. `dies_with_parent`: it
+/// is killed when the thread that spawned it ends. False: the parent is already gone.
 bool enter_child(pid_t parent, bool dies_with_parent);
 
 /// `tilewright` of this installation if there is one, else the running program.

@@ -155,7 +155,8 @@ Outcome decode(const record_wire::Outcome& w) {
   for (const auto& b : w.builds()) o.builds.push_back(decode(b));
   for (const auto& m : w.measurements()) o.measurements.push_back(decode(m));
   for (const auto& p : w.paired())
-    o.paired.push_back({static_cast<int>(p.contender()), p.rounds(), p.ratio(), p.lo(), p.hi(), p.sign_p(), p.left_early()});
+    o.paired.push_back(
+        {static_cast<int>(p.contender()), p.rounds(), p.ratio(), p.lo(), p.hi(), p.sign_p(), p.left_early()});
   if (w.has_check()) o.check = decode(w.check());
   if (w.has_counters()) {
     const auto& c = w.counters();
@@ -253,11 +254,13 @@ Result<CheckPlan> decode(const wire::CheckPlan& w) {
     BufferPlan b;
     b.name = x.name();
     auto dtype = DType::parse(x.dtype());
-    if (!dtype) return refuse(message_invalid, fmt::format("buffer {} has the unknown element type \"{}\"", b.name, x.dtype()));
+    if (!dtype)
+      return refuse(message_invalid, fmt::format("buffer {} has the unknown element type \"{}\"", b.name, x.dtype()));
     b.dtype = *dtype;
     b.shape.assign(x.shape().begin(), x.shape().end());
     for (int64_t d : b.shape)
-      if (d < 1 || d > int64_t{1} << 40) return refuse(message_invalid, fmt::format("buffer {} has an extent of {}", b.name, d));
+      if (d < 1 || d > int64_t{1} << 40)
+        return refuse(message_invalid, fmt::format("buffer {} has an extent of {}", b.name, d));
     b.role = as_enum(x.role(), Role::inout), b.fill = as_enum(x.fill(), Fill::index);
     b.low = x.low(), b.high = x.high();
     b.u_acc = x.u_acc(), b.reduction = x.reduction(), b.u_in = x.u_in(), b.e_fn = x.e_fn();
@@ -286,8 +289,13 @@ void encode(const Calibration& c, wire::Calibrated& w) {
   w.set_clock_mhz(c.clock_mhz), w.set_launch_ns(c.launch_ns);
 }
 Calibration decode(const wire::Calibrated& w) {
-  return {w.device(), static_cast<int>(w.threads()), {w.flops_per_s().begin(), w.flops_per_s().end()},
-          w.stream_bytes_per_s(), w.copy_bytes_per_s(), w.clock_mhz(), w.launch_ns()};
+  return {w.device(),
+          static_cast<int>(w.threads()),
+          {w.flops_per_s().begin(), w.flops_per_s().end()},
+          w.stream_bytes_per_s(),
+          w.copy_bytes_per_s(),
+          w.clock_mhz(),
+          w.launch_ns()};
 }
 
 }  // namespace tilewright::measure

@@ -1,5 +1,5 @@
-// Wire messages ↔ the plain types of measure/. Decoding never trusts: an unknown enum value becomes "unspecified", a wrong
-// length an empty id; what must not be empty is refused by the one who reads it.
+// Wire messages ↔ the plain types of measure/. Decoding never trusts: an unknown enum value becomes "unspecified", a
+// wrong length an empty id; what must not be empty is refused by the one who reads it.
 #pragma once
 
 #include "measure/check/plan.h"

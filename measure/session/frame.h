@@ -1,5 +1,5 @@
-// Frames on a socket pair: u32 little-endian length, then that many bytes; at most 1 MiB. Descriptors travel beside the first
-// byte of a frame. Anything out of form makes the channel `garbage`; its owner kills the peer.
+// Frames on a socket pair: u32 little-endian length, then that many bytes; at most 1 MiB. Descriptors travel beside the
+// first byte of a frame. Anything out of form makes the channel `garbage`; its owner kills the peer.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,8 @@ class FrameSocket {
   /// The next descriptor that was received; an empty Fd if there is none.
   Fd take_descriptor();
 
-  /// Flushes everything and waits for the next frame, up to `ms` (-1: for ever). Nothing: time is up, or not open any more.
+  /// Flushes everything and waits for the next frame, up to `ms` (-1: for ever). Nothing: time is up, or not open any
+  /// more.
   std::optional<std::string> wait(int ms = -1);
   /// Waits until everything is written or the peer is gone.
   void drain();

@@ -17,7 +17,10 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows{
-      {S::fresh, E::open_accepted, S::active, {A::persist_tokens, A::supersede_older, A::send_opened, A::resend_spooled}},
+      {S::fresh,
+       E::open_accepted,
+       S::active,
+       {A::persist_tokens, A::supersede_older, A::send_opened, A::resend_spooled}},
       {S::fresh, E::open_wrong, S::closed, {A::send_rejected, A::close_stream}},
       {S::fresh, E::stream_broken, S::closed, {A::close_stream}},
       {S::fresh, E::drain, S::closed, {A::send_draining, A::close_stream}},
@@ -33,7 +36,10 @@ const std::vector<Row>& table() {
       {S::revoked, E::jobs_done, S::expired, {A::release_devices, A::close_stream}},
       {S::revoked, E::stream_broken, S::expired, {A::release_devices}},
       {S::draining, E::jobs_done, S::closed, {A::release_devices, A::close_stream}},
-      {S::expired, E::open_accepted, S::active, {A::persist_tokens, A::supersede_older, A::send_opened, A::resend_spooled}},
+      {S::expired,
+       E::open_accepted,
+       S::active,
+       {A::persist_tokens, A::supersede_older, A::send_opened, A::resend_spooled}},
       {S::expired, E::open_wrong, S::expired, {A::send_rejected}},
   };
   return rows;

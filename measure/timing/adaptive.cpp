@@ -12,12 +12,12 @@ namespace tilewright::measure {
 namespace {
 
 constexpr double warm_sample_ns = 100'000;
-constexpr int clock_repeats = 3;      // a block whose clock moved is taken again this often, then the trial is throttled
+constexpr int clock_repeats = 3;  // a block whose clock moved is taken again this often, then the trial is throttled
 constexpr int disturbed_repeats = 2;  // mostly disturbed blocks, a second apart; then noisy
 constexpr double disturbed_wait_ms = 1000;
-constexpr int outlier_blocks = 3;     // more blocks while over a tenth of the samples are marked
-constexpr double hopeless = 10;       // an interval this many times wider than asked for, at the end of the budget, is noise
-constexpr double window_ns = 150e6;   // quiet windows stay below the agent's limit of 0.2 s
+constexpr int outlier_blocks = 3;  // more blocks while over a tenth of the samples are marked
+constexpr double hopeless = 10;  // an interval this many times wider than asked for, at the end of the budget, is noise
+constexpr double window_ns = 150e6;  // quiet windows stay below the agent's limit of 0.2 s
 
 /// One accepted block, or why none was.
 class Sampler {
@@ -126,8 +126,9 @@ Attempt<Measurement> sample_until_known(Sampler& sampler, const RunSpec& spec, M
     if (s.marked * 10 > s.n && s.n >= 10)
       return fault(TrialStatus::noisy, fmt::format("{} of {} samples are outliers", s.marked, s.n));
     if (!known && half_width_ppm(s) > hopeless * policy.ci_ppm && s.n >= 6)
-      return fault(TrialStatus::noisy, fmt::format("after {} samples the median is known to ±{:.1f} % only, expected ±{:.1f} %",
-                                                   s.n, half_width_ppm(s) * 1e-4, policy.ci_ppm * 1e-4));
+      return fault(TrialStatus::noisy,
+                   fmt::format("after {} samples the median is known to ±{:.1f} % only, expected ±{:.1f} %", s.n,
+                               half_width_ppm(s) * 1e-4, policy.ci_ppm * 1e-4));
     break;
   }
   if (spec.incumbent_ns > 0) m.incumbent_ratio = m.median / spec.incumbent_ns;

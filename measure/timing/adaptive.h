@@ -1,6 +1,6 @@
-// Adaptive repeats: blocks of samples until the median is known well enough, the candidate is clearly slow, or the budget is
-// spent. Then the judgement: ok, throttled (the clock would not settle) or noisy (the samples would not). Pure control flow over
-// Device::time; works the same on every device and on the fake one.
+// Adaptive repeats: blocks of samples until the median is known well enough, the candidate is clearly slow, or the
+// budget is spent. Then the judgement: ok, throttled (the clock would not settle) or noisy (the samples would not).
+// Pure control flow over Device::time; works the same on every device and on the fake one.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ struct TimingHooks {
 /// Fills everything of a Measurement but contender, canary and counters.
 Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks);
 
-/// Launches that make one sample: 1 when cold; warm samples are batched to 100 µs, because a timer read costs tens of ns.
+/// Launches that make one sample: 1 when cold; warm samples are batched to 100 µs, because a timer read costs tens of
+/// ns.
 Attempt<uint32_t> launches_per_sample(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks);
 
 }  // namespace tilewright::measure

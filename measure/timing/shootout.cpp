@@ -89,7 +89,8 @@ std::vector<Measurement> measurements_of(const Rounds& rounds, const RunSpec& sp
     m.min = s.min, m.q1 = s.q1, m.median = s.median, m.q3 = s.q3, m.mad = s.mad;
     m.ci_lo = s.ci.lo, m.ci_hi = s.ci.hi;
     m.discarded = static_cast<uint32_t>(rounds[c].size() - times.size());
-    if (spec.keep_samples) m.samples.assign(times.begin(), times.begin() + static_cast<int64_t>(std::min<size_t>(64, times.size())));
+    if (spec.keep_samples)
+      m.samples.assign(times.begin(), times.begin() + static_cast<int64_t>(std::min<size_t>(64, times.size())));
     out.push_back(std::move(m));
   }
   return out;

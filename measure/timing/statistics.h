@@ -21,7 +21,8 @@ struct Summary {
 /// Quantile q ∈ [0, 1] of sorted values, linear between neighbours.
 double quantile(std::span<const double> sorted, double q);
 double median(std::vector<double> values);
-/// 95 % interval of the median from binomial order statistics; [min, max] below 6 values, where no such interval exists.
+/// 95 % interval of the median from binomial order statistics; [min, max] below 6 values, where no such interval
+/// exists.
 Interval median_interval(std::span<const double> sorted);
 Summary summarize(std::span<const double> values);
 

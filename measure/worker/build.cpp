@@ -1,5 +1,5 @@
-// The build worker: takes one BuildTask or VerifyTask at a time until its socket closes. Everything that can go wrong in a
-// compiler goes wrong here, in a process that nobody misses.
+// The build worker: takes one BuildTask or VerifyTask at a time until its socket closes. Everything that can go wrong
+// in a compiler goes wrong here, in a process that nobody misses.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -67,8 +67,8 @@ std::vector<Fd> build(const wire::BuildTask& task, wire::WorkerBuilt& reply) {
     report.bytes = product->artifact.size();
     report.artifact = content_key(product->artifact).hex();
     report.cpu_ms = cpu_ms() - cpu_before;
-    report.wall_ms = static_cast<uint32_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
+    report.wall_ms =
+        static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count());
     report.peak_mib = peak_mib();
     auto file = sealed_memfd("artifact", product->artifact);
     if (!file) return fail(TrialStatus::build_memory, file.error().diagnostic().message);
@@ -99,7 +99,8 @@ void verify(const wire::VerifyTask& task, Fd file, wire::WorkerBuilt& reply) {
   if (!reference || !plan || !pipeline) return fail("the task to verify a reference is out of form");
   limit_memory(0);
   try {
-    Result<std::string> agreed = pipeline->verify({task.program(), task.target(), *plan, task.input_seed(), reference->bytes()});
+    Result<std::string> agreed =
+        pipeline->verify({task.program(), task.target(), *plan, task.input_seed(), reference->bytes()});
     if (!agreed) {
       reply.set_refusal_code(std::string(agreed.error().code()));
       return fail(render_text(agreed.error().diagnostic()));

@@ -1,5 +1,5 @@
-// The build pipeline of real targets: program text → trace replayed → lowered → object → shared object. And the second opinion on
-// reference outputs: the interpreter, on sampled elements.
+// The build pipeline of real targets: program text → trace replayed → lowered → object → shared object. And the second
+// opinion on reference outputs: the interpreter, on sampled elements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,8 +132,10 @@ Status compare_elements(const BufferPlan& buffer, CheckSet set, std::string_view
     bool same = std::isnan(expected) ? std::isnan(found)
                                      : found == expected || std::fabs(found - expected) <= tolerance.allowed(expected);
     if (!same)
-      return refuse(reference_disagrees, fmt::format("element {} of {} on the {} inputs: the compiled program gives {:.9g}, the "
-                                                     "interpreter {:.9g}", at[i], buffer.name, to_string(set), found, expected));
+      return refuse(reference_disagrees,
+                    fmt::format("element {} of {} on the {} inputs: the compiled program gives {:.9g}, the "
+                                "interpreter {:.9g}",
+                                at[i], buffer.name, to_string(set), found, expected));
   }
   return {};
 }

@@ -38,8 +38,9 @@ int worker(int argc, char** argv) {
 }
 
 const Register<WorkerEntry> worker_entry{"worker", "build worker and exec", {worker}};
-const Register<WorkerEntry> agent_entry{"agent", "the agent of an embedded session",
-                                        {[](int argc, char** argv) { return enter(argc, argv, agent_main, false); }}};
+const Register<WorkerEntry> agent_entry{"agent", "the agent of an embedded session", {[](int argc, char** argv) {
+                                          return enter(argc, argv, agent_main, false);
+                                        }}};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// exec: the only process that touches a device. One RunTask at a time until its socket closes; a candidate that crashes or hangs
-// takes this process with it and nothing else.
+// exec: the only process that touches a device. One RunTask at a time until its socket closes; a candidate that crashes
+// or hangs takes this process with it and nothing else.
 #include <fmt/format.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
-// How a candidate becomes an artifact: one registered BuildPipeline. It runs in a build worker; a crash, a hang or a hunger for
-// memory costs that process only.
+// How a candidate becomes an artifact: one registered BuildPipeline. It runs in a build worker; a crash, a hang or a
+// hunger for memory costs that process only.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ TW_REFUSAL_CODE(reference_disagrees, "reference-disagrees",
 struct BuildRequest {
   std::string program, target, trace;
   BuildOptions options;
-  bool naive = false;   ///< the unscheduled program for reference outputs: as safe as possible, no reordering
-  std::string config;   ///< the device kind's own JSON (fake devices)
+  bool naive = false;  ///< the unscheduled program for reference outputs: as safe as possible, no reordering
+  std::string config;  ///< the device kind's own JSON (fake devices)
 };
 
 struct BuildProduct {
@@ -47,7 +47,8 @@ struct VerifyRequest {
 struct BuildPipeline {
   static constexpr const char* registry_name = "build pipeline";
   std::function<tl::expected<BuildProduct, BuildFailure>(const BuildRequest&)> build;
-  /// Empty text: the reference agrees. Other text: why it could not be checked, and counts all the same, with a warning.
+  /// Empty text: the reference agrees. Other text: why it could not be checked, and counts all the same, with a
+  /// warning.
   std::function<Result<std::string>(const VerifyRequest&)> verify;
 };
 

@@ -19,8 +19,9 @@ constexpr double floor_margin = 0.95;  // below this share of the roofline time 
 std::string describe(const CheckReport& report) {
   if (report.first.empty()) return "wrong result";
   const Mismatch& m = report.first.front();
-  std::string out = fmt::format("{} of {} elements of {} are wrong on the {} inputs; element {}: expected {:.9g}, found {:.9g}",
-                                report.mismatches, report.elements, m.buffer, report.sets.back(), m.index, m.expected, m.found);
+  std::string out =
+      fmt::format("{} of {} elements of {} are wrong on the {} inputs; element {}: expected {:.9g}, found {:.9g}",
+                  report.mismatches, report.elements, m.buffer, report.sets.back(), m.index, m.expected, m.found);
   if (report.unwritten) out += fmt::format("; {} were never written", report.unwritten);
   return out;
 }
@@ -32,7 +33,8 @@ TrialResult TrialRunner::run(const TrialTask& task, const TrialHooks& hooks) {
   Outcome& outcome = result.outcome;
   auto begin = Clock::now();
   outcome.started_us =
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
   outcome.status = TrialStatus::ok;
   try {
     if (Attempt<void> done = run_unchecked(task, hooks, result); !done) {
@@ -189,8 +191,8 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
       at -= buffer.bytes();
       auto found = device_.output(b);
       if (!found) return tl::unexpected(found.error());
-      if (compare_output(buffer, tolerance_of(buffer, last, sigmas_[{last, b}]), task.reference.substr(at, buffer.bytes()),
-                         *found, again))
+      if (compare_output(buffer, tolerance_of(buffer, last, sigmas_[{last, b}]),
+                         task.reference.substr(at, buffer.bytes()), *found, again))
         continue;
       outcome.check->after_timing_ok = false;
       outcome.check->first = again.first;
@@ -207,8 +209,9 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
     canary_ratio_ = device_.canary() / canary_baseline_;
   }
   if (task.spec.stage == Stage::final) {
-    auto rounds = shoot_out(device_, task.artifacts.size(), task.rounds, std::min(task.rounds, task.spec.policy.min_samples),
-                            task.spec.policy.budget_us * 1e3, task.spec, timing);
+    auto rounds =
+        shoot_out(device_, task.artifacts.size(), task.rounds, std::min(task.rounds, task.spec.policy.min_samples),
+                  task.spec.policy.budget_us * 1e3, task.spec, timing);
     if (!rounds) return tl::unexpected(rounds.error());
     result.rounds = *rounds;
     for (size_t c = 0; c < task.artifacts.size(); ++c) {

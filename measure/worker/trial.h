@@ -1,5 +1,6 @@
 // One job in exec, from loaded artifacts to a verified time; the same order on every device:
-//   load → (for each set: poison, launch, compare) → red zones, inputs → time on the last set → compare again → red zones, inputs.
+//   load → (for each set: poison, launch, compare) → red zones, inputs → time on the last set → compare again → red
+//   zones, inputs.
 #pragma once
 
 #include <functional>
@@ -23,10 +24,10 @@ struct TrialTask {
   std::vector<TrialArtifact> artifacts;  ///< one per contender
   CheckPlan plan;
   RunSpec spec;
-  std::string resident;         ///< equal strings share program, seed and threads: buffers are kept between tasks
+  std::string resident;  ///< equal strings share program, seed and threads: buffers are kept between tasks
   std::string reference_digest;
-  std::string_view reference;   ///< outputs in order, set by set
-  uint32_t rounds = 0;          ///< stage final: rounds of this process
+  std::string_view reference;  ///< outputs in order, set by set
+  uint32_t rounds = 0;         ///< stage final: rounds of this process
 };
 
 struct TrialHooks {
@@ -36,11 +37,11 @@ struct TrialHooks {
 };
 
 struct TrialResult {
-  Outcome outcome;             ///< without ids, device and build reports
-  std::string reference;       ///< kind reference
-  Calibration calibration;     ///< kind calibrate
-  Rounds rounds;               ///< stage final
-  bool replace = false;        ///< the state of this process is no longer trusted
+  Outcome outcome;          ///< without ids, device and build reports
+  std::string reference;    ///< kind reference
+  Calibration calibration;  ///< kind calibrate
+  Rounds rounds;            ///< stage final
+  bool replace = false;     ///< the state of this process is no longer trusted
 };
 
 class TrialRunner {

@@ -38,7 +38,8 @@ TEST(Check, InputsAreFunctionsOfSeedBufferAndSet) {
 
 TEST(Check, IndexAndMaskBuffersStayInTheirRange) {
   CheckPlan plan;
-  plan.buffers = {{"i", kInt32, {500}, Role::input, Fill::index, 3, 9}, {"m", kBool, {500}, Role::input, Fill::mask},
+  plan.buffers = {{"i", kInt32, {500}, Role::input, Fill::index, 3, 9},
+                  {"m", kBool, {500}, Role::input, Fill::mask},
                   {"d", kFloat32, {500}, Role::input, Fill::positive}};
   Tensor index = make_input(plan, 0, CheckSet::exact, 5), mask = make_input(plan, 1, CheckSet::random, 5),
          divisor = make_input(plan, 2, CheckSet::random, 5);
@@ -86,7 +87,8 @@ TEST(Check, NotANumberAndInfinityMustCoincide) {
   CheckReport report;
   x.set(3, std::nextafterf(1, 2));
   EXPECT_TRUE(compare_output(plan, t, bytes_of(r), bytes_of(x), report));
-  for (auto [at, value] : {std::pair{0, 1.0}, {1, -double(INFINITY)}, {1, 3e38}, {2, double(NAN)}, {2, double(INFINITY)}}) {
+  for (auto [at, value] :
+       {std::pair{0, 1.0}, {1, -double(INFINITY)}, {1, 3e38}, {2, double(NAN)}, {2, double(INFINITY)}}) {
     Tensor wrong = x;
     wrong.set(at, value);
     CheckReport one;
@@ -117,7 +119,8 @@ TEST(Check, UnwrittenElementsAreCountedInEveryType) {
     std::memset(x.bytes.data() + 4 * width, poison_byte, 2 * width);
     BufferPlan plan = output(dtype, 10);
     CheckReport report;
-    EXPECT_FALSE(compare_output(plan, tolerance_of(plan, CheckSet::random, 1), bytes_of(r), bytes_of(x), report)) << dtype.str();
+    EXPECT_FALSE(compare_output(plan, tolerance_of(plan, CheckSet::random, 1), bytes_of(r), bytes_of(x), report))
+        << dtype.str();
     EXPECT_EQ(report.mismatches, 2u) << dtype.str();
     EXPECT_EQ(report.unwritten, 2u) << dtype.str();
   }

@@ -1,5 +1,5 @@
-// The CPU device with shared objects that the system's C compiler makes: in process, and through a whole embedded session whose
-// build pipeline "c-source" takes the trace as C code.
+// The CPU device with shared objects that the system's C compiler makes: in process, and through a whole embedded
+// session whose build pipeline "c-source" takes the trace as C code.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -8,8 +8,8 @@
 
 #include "measure/check/compare.h"
 #include "measure/check/inputs.h"
-#include "measure/devices/cpu_clock.h"
 #include "measure/devices/cpu_calibrate.h"
+#include "measure/devices/cpu_clock.h"
 #include "measure/devices/device.h"
 #include "measure/process/memfd.h"
 #include "measure/worker/pipeline.h"
@@ -22,7 +22,9 @@ constexpr int64_t n = 128;
 
 CheckPlan gemm_plan() {
   CheckPlan plan;
-  plan.buffers = {{"A", kFloat32, {n, n}, Role::input}, {"B", kFloat32, {n, n}, Role::input}, {"C", kFloat32, {n, n}, Role::output}};
+  plan.buffers = {{"A", kFloat32, {n, n}, Role::input},
+                  {"B", kFloat32, {n, n}, Role::input},
+                  {"C", kFloat32, {n, n}, Role::output}};
   plan.buffers[2].reduction = n;
   plan.exact = true;
   return plan;
@@ -112,7 +114,7 @@ Job c_job(uint32_t trial, const std::string& source) {
   job.target = "native";
   job.contenders = {{source, {}}};
   job.build.pipeline = "c-source";
-  job.run.device_ms = 1000;
+  job.run.device_ms = job.run.load_ms = 60'000;  // whoever tests a limit sets it
   job.run.policy.ci_ppm = 100'000;  // tests run beside others: only the way is tested here, not the machine
   job.run.policy.clock_change_ppm = 900'000;
   return job;
@@ -125,7 +127,8 @@ TEST(Cpu, AGemmIsCheckedAndTimedColdAndWarm) {
     Job job = c_job(mode == Mode::cold ? 1 : 2, good);
     job.run.mode = mode;
     Outcome o = run_one(*measurer, job);
-    ASSERT_TRUE(o.status == TrialStatus::ok || o.status == TrialStatus::noisy) << to_string(o.status) << o.phase << o.detail << o.log;
+    ASSERT_TRUE(o.status == TrialStatus::ok || o.status == TrialStatus::noisy)
+        << to_string(o.status) << o.phase << o.detail << o.log;
     if (!o.ok()) continue;
     EXPECT_GT(o.median_ns(), 1000);
     EXPECT_GT(o.measurements[0].clock_mhz, 100);
@@ -144,33 +147,38 @@ class CpuFaults : public testing::TestWithParam<CpuCase> {};
 TEST_P(CpuFaults, EndAsTheTableSays) {
   auto measurer = open_cpu();
   ASSERT_TRUE(measurer);
-  Outcome o = run_one(*measurer, c_job(1, GetParam().source));
+  Job job = c_job(1, GetParam().source);
+  if (GetParam().status == TrialStatus::run_timeout) job.run.device_ms = 500;
+  Outcome o = run_one(*measurer, job);
   EXPECT_EQ(std::string(to_string(o.status)), to_string(GetParam().status)) << o.phase << ": " << o.detail;
   EXPECT_FALSE(o.detail.empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, CpuFaults,
-    testing::Values(CpuCase{"SyntaxError", "int32_t kernel(", TrialStatus::build_error},
-                    CpuCase{"NoSymbol", "int32_t other(void) { return 0; }", TrialStatus::load_error},
-                    CpuCase{"UndefinedSymbol", "void nobody(void);\n" + entry_with("nobody();"), TrialStatus::load_error},
-                    CpuCase{"ReturnsAnError", "int32_t kernel(void* const* b) { return -3; }", TrialStatus::launch_error},
-                    CpuCase{"Segfault", entry_with("*(volatile int*)16 = 0;"), TrialStatus::run_crash},
-                    CpuCase{"IllegalInstruction", entry_with("__builtin_trap();"), TrialStatus::run_crash},
-                    CpuCase{"Exit", entry_with("exit(0);"), TrialStatus::run_crash},
-                    CpuCase{"Endless", entry_with("for (volatile int i = 0;; ++i) {}"), TrialStatus::run_timeout},
-                    CpuCase{"OneWrongElement", entry_with("C[777] += 0.001f;"), TrialStatus::wrong_result},
-                    CpuCase{"MissingTerm", entry_with("C[5] -= A[127] * ((float*)b[1])[127*N+5];"), TrialStatus::wrong_result},
-                    CpuCase{"HalfUnwritten", "int32_t kernel(void* const* b, const int64_t* s, const tw_host* h)"
-                                             "{ gemm_rows(b[0], b[1], b[2], 0, N / 2); return 0; }",
-                            TrialStatus::wrong_result},
-                    CpuCase{"NotANumber", entry_with("C[0] = C[0] / 0.0f - C[0] / 0.0f;"), TrialStatus::wrong_result},
-                    CpuCase{"WritesBehind", entry_with("C[N*N + 3] = 1;"), TrialStatus::wrong_result},
-                    CpuCase{"WritesBefore", entry_with("C[-1] = 1;"), TrialStatus::wrong_result},
-                    CpuCase{"WorkspaceOverrun", entry_with("((char*)h->workspace)[4096 + 1024 * h->workers] = 1;"), TrialStatus::wrong_result},
-                    CpuCase{"ChangesAnInput", entry_with("((float*)b[0])[9] = 3;"), TrialStatus::wrong_result},
-                    CpuCase{"WrongLater", entry_with("static int calls; if (++calls > 4) C[9] += 1;"),
-                            TrialStatus::nondeterministic}),
+    testing::Values(
+        CpuCase{"SyntaxError", "int32_t kernel(", TrialStatus::build_error},
+        CpuCase{"NoSymbol", "int32_t other(void) { return 0; }", TrialStatus::load_error},
+        CpuCase{"UndefinedSymbol", "void nobody(void);\n" + entry_with("nobody();"), TrialStatus::load_error},
+        CpuCase{"ReturnsAnError", "int32_t kernel(void* const* b) { return -3; }", TrialStatus::launch_error},
+        CpuCase{"Segfault", entry_with("*(volatile int*)16 = 0;"), TrialStatus::run_crash},
+        CpuCase{"IllegalInstruction", entry_with("__builtin_trap();"), TrialStatus::run_crash},
+        CpuCase{"Exit", entry_with("exit(0);"), TrialStatus::run_crash},
+        CpuCase{"Endless", entry_with("for (volatile int i = 0;; ++i) {}"), TrialStatus::run_timeout},
+        CpuCase{"OneWrongElement", entry_with("C[777] += 0.001f;"), TrialStatus::wrong_result},
+        CpuCase{"MissingTerm", entry_with("C[5] -= A[127] * ((float*)b[1])[127*N+5];"), TrialStatus::wrong_result},
+        CpuCase{"HalfUnwritten",
+                "int32_t kernel(void* const* b, const int64_t* s, const tw_host* h)"
+                "{ gemm_rows(b[0], b[1], b[2], 0, N / 2); return 0; }",
+                TrialStatus::wrong_result},
+        CpuCase{"NotANumber", entry_with("C[0] = C[0] / 0.0f - C[0] / 0.0f;"), TrialStatus::wrong_result},
+        CpuCase{"WritesBehind", entry_with("C[N*N + 3] = 1;"), TrialStatus::wrong_result},
+        CpuCase{"WritesBefore", entry_with("C[-1] = 1;"), TrialStatus::wrong_result},
+        CpuCase{"WorkspaceOverrun", entry_with("((char*)h->workspace)[4096 + 1024 * h->workers] = 1;"),
+                TrialStatus::wrong_result},
+        CpuCase{"ChangesAnInput", entry_with("((float*)b[0])[9] = 3;"), TrialStatus::wrong_result},
+        CpuCase{"WrongLater", entry_with("static int calls; if (++calls > 4) C[9] += 1;"),
+                TrialStatus::nondeterministic}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Cpu, ParallelLoopsRunEveryChunkOnceOnEveryNumberOfThreads) {
@@ -202,7 +210,9 @@ TEST(Cpu, InOutBuffersAreRestoredBeforeEveryLaunch) {
   CheckPlan plan;
   plan.buffers = {{"X", kFloat32, {1000}, Role::inout}};
   ASSERT_TRUE(device->bind(plan, 7, 1).has_value());
-  auto object = compile_c(prelude + "int32_t kernel(void* const* b) { float* x = b[0]; for (int i = 0; i < 1000; ++i) x[i] += 1; return 0; }");
+  auto object = compile_c(
+      prelude +
+      "int32_t kernel(void* const* b) { float* x = b[0]; for (int i = 0; i < 1000; ++i) x[i] += 1; return 0; }");
   ASSERT_TRUE(object.has_value()) << object.error();
   Fd file = std::move(*sealed_memfd("k", *object));
   ASSERT_TRUE(device->load(0, file, {"kernel", 0, 0}).has_value());
@@ -221,8 +231,8 @@ TEST(Cpu, CalibrationGivesRatesThatFitTogether) {
   auto c = measurer->calibrate("cpu-0", 1);
   ASSERT_TRUE(c.has_value()) << render_text(c.error().diagnostic());
   std::printf("one thread: %.0f MHz, float32 %.1f, float64 %.1f GFLOP/s, triad %.1f, copy %.1f GB/s, launch %.0f ns\n",
-              c->clock_mhz, c->flops_per_s["float32"] / 1e9, c->flops_per_s["float64"] / 1e9, c->stream_bytes_per_s / 1e9,
-              c->copy_bytes_per_s / 1e9, c->launch_ns);
+              c->clock_mhz, c->flops_per_s["float32"] / 1e9, c->flops_per_s["float64"] / 1e9,
+              c->stream_bytes_per_s / 1e9, c->copy_bytes_per_s / 1e9, c->launch_ns);
   EXPECT_EQ(c->threads, 1);
   EXPECT_GT(c->clock_mhz, 100);
   EXPECT_GT(c->stream_bytes_per_s, 1e8);

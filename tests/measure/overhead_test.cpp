@@ -1,5 +1,5 @@
-// Reports what a trial costs beside its build and its launches, and checks what must hold over many trials: nothing leaks, equal
-// seeds give equal times, every job is answered once.
+// Reports what a trial costs beside its build and its launches, and checks what must hold over many trials: nothing
+// leaks, equal seeds give equal times, every job is answered once.
 #include <csignal>
 #include <map>
 #include <thread>
@@ -87,7 +87,8 @@ TEST(Many, EqualSeedsGiveEqualTimesInAnyOrderAndOverProcesses) {
 
 TEST(Many, TheRetryPolicySettlesEveryTrialOfAFaultyRun) {
   auto measurer = open_fake(R"({"seed": 3, "faults": [{"fault": "segv", "p": 0.1}, {"fault": "garbage", "p": 0.1},
-      {"fault": "wrong_one", "p": 0.1}, {"fault": "build_crash", "p": 0.1}]})", 2, 1);
+      {"fault": "wrong_one", "p": 0.1}, {"fault": "build_crash", "p": 0.1}]})",
+                            2, 1);
   ASSERT_TRUE(measurer);
   RetryPolicy policy;
   std::map<uint32_t, Job> jobs;
@@ -113,7 +114,8 @@ TEST(Many, TheRetryPolicySettlesEveryTrialOfAFaultyRun) {
     }
   }
   ASSERT_EQ(settled.size(), n);
-  // The faults follow the candidate, so a retry meets them again: nothing of the kind "it works the second time" may appear.
+  // The faults follow the candidate, so a retry meets them again: nothing of the kind "it works the second time" may
+  // appear.
   std::map<TrialStatus, int> counts;
   for (auto [trial, status] : settled) ++counts[status];
   EXPECT_EQ(counts[TrialStatus::nondeterministic], 0);

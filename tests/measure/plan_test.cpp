@@ -23,7 +23,8 @@ std::string gemm(const std::string& in, const std::string& out, const std::strin
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
-                C[vi, vj] = )" + (out == "int32" ? "0" : "T." + out + "(0)") + "\n            C[vi, vj] = C[vi, vj] + " + value + "\n";
+                C[vi, vj] = )" +
+         (out == "int32" ? "0" : "T." + out + "(0)") + "\n            C[vi, vj] = C[vi, vj] + " + value + "\n";
 }
 
 TEST(ProgramPlan, AGemmHasTwoInputsOneOutputAndItsReductionLength) {
@@ -119,7 +120,8 @@ def main(A: T.Buffer((16,), "float32")):
         with T.block("C"):
             vi = T.axis.spatial(16, i)
             T.evaluate(A[vi])
-)").has_value());
+)")
+                   .has_value());
 }
 
 }  // namespace

@@ -40,8 +40,11 @@ TEST(SessionMachine, ABrokenStreamKeepsTheJobsAndTheSameSessionComesBack) {
 }
 
 TEST(SessionMachine, DevicesAreReleasedOnEveryWayOut) {
-  for (auto [from, event] : {std::pair{S::detached, E::grace_over}, {S::revoked, E::jobs_done}, {S::draining, E::jobs_done},
-                             {S::revoked, E::stream_broken}, {S::detached, E::claim_lost}})
+  for (auto [from, event] : {std::pair{S::detached, E::grace_over},
+                             {S::revoked, E::jobs_done},
+                             {S::draining, E::jobs_done},
+                             {S::revoked, E::stream_broken},
+                             {S::detached, E::claim_lost}})
     EXPECT_TRUE(does(session_step(from, event), A::release_devices));
 }
 
@@ -148,7 +151,8 @@ TEST(Codec, AnOutcomeSurvivesTheWire) {
   Measurement m;
   m.contender = 1, m.median = 5, m.ci_hi = 6, m.cut_short = true, m.samples = {1, 2};
   o.measurements.push_back(m);
-  o.paired.push_back({.contender = 1, .rounds = 10, .ratio = 0.9, .lo = 0.8, .hi = 1, .sign_p = 0.01, .left_early = true});
+  o.paired.push_back(
+      {.contender = 1, .rounds = 10, .ratio = 0.9, .lo = 0.8, .hi = 1, .sign_p = 0.01, .left_early = true});
   o.check.emplace().first.push_back({"C", 5, 1, 2, 0.1});
   o.check->red_zones_ok = false;
   o.flags = {"coarse"};

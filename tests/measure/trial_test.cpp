@@ -26,7 +26,8 @@ TEST(Trial, AGoodCandidateIsBuiltCheckedAndTimed) {
   EXPECT_EQ(o.check->mismatches, 0u);
   EXPECT_EQ(o.builds.at(0).toolchain, "fake");
   bool reference = false;
-  for (const std::string& line : measurer->take_events()) reference |= line.find("\"reference.built\"") != std::string::npos;
+  for (const std::string& line : measurer->take_events())
+    reference |= line.find("\"reference.built\"") != std::string::npos;
   EXPECT_TRUE(reference);
 }
 
