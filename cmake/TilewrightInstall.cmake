@@ -29,7 +29,9 @@ install(EXPORT TilewrightTargets NAMESPACE Tilewright:: DESTINATION ${package_di
 foreach(folder support ir workloads schedule lowering codegen costmodel measure database search export)
   if(EXISTS ${CMAKE_SOURCE_DIR}/${folder})
     install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright
-            FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+            FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
+            # Insides of components: they need LLVM's or protobuf's headers, and nobody outside includes them.
+            PATTERN "codegen/x86" EXCLUDE REGEX "measure/(agent|check|devices|process|session|timing|worker|embedded)" EXCLUDE PATTERN "export/runtime" EXCLUDE)
   endif()
 endforeach()
 

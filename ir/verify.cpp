@@ -281,7 +281,7 @@ class Verifier {
   void domains(const Block& b) {
     for (const Iter& i : b.iters) {
       for (bool largest : {false, true}) {
-        std::optional<Point> p = extreme_point(around_, i.binding, largest);
+        std::optional<VarValues> p = extreme_point(around_, i.binding, largest);
         if (!p) continue;
         std::optional<int64_t> v = value_at(i.binding, *p), min = value_at(i.dom.min, *p),
                                extent = value_at(i.dom.extent, *p);
@@ -296,7 +296,7 @@ class Verifier {
 
   /// The first instance that runs must be the one that initialises.
   void init_first(const Block& b) {
-    std::optional<Point> p = first_point(around_);
+    std::optional<VarValues> p = first_point(around_);
     if (!p) return;
     for (const Iter& i : b.iters) {
       if (i.type != IterType::reduction) continue;
@@ -359,7 +359,7 @@ class Verifier {
   bool in_buffer(const Buffer& b, size_t d, const Expr& index, const void* node) {
     for (bool largest : {false, true}) {
       Expr e = largest && as<Ramp>(index) ? last_lane(index) : first_lane(index);
-      std::optional<Point> p = extreme_point(around_, e, largest);
+      std::optional<VarValues> p = extreme_point(around_, e, largest);
       std::optional<int64_t> v = p ? value_at(e, *p) : std::nullopt,
                              extent = p ? value_at(b->shape[d], *p) : std::nullopt;
       if (!v || !extent || (*v >= 0 && *v < *extent)) continue;
@@ -416,7 +416,7 @@ class Verifier {
                          const std::vector<Expr>& indices, const void* node, bool writes) {
     for (bool largest : {false, true}) {
       Expr e = largest && as<Ramp>(indices[d]) ? last_lane(indices[d]) : first_lane(indices[d]);
-      std::optional<Point> p = extreme_point(around_, e, largest);
+      std::optional<VarValues> p = extreme_point(around_, e, largest);
       std::optional<int64_t> v = p ? value_at(e, *p) : std::nullopt;
       if (!v) continue;
       bool inside = false;

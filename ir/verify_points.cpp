@@ -14,7 +14,7 @@ namespace {
 // Steps of the search for a point that satisfies the conditions near a corner: more only finds rarer mistakes.
 constexpr int64_t kScanLimit = 512;
 
-std::optional<int64_t> binary_at(const Binary& b, const Point& p) {
+std::optional<int64_t> binary_at(const Binary& b, const VarValues& p) {
   std::optional<int64_t> x = value_at(b.a, p);
   // A side that decides alone is enough: the other may depend on memory.
   if (b.op == BinaryOp::logical_and && x == 0) return 0;
@@ -28,9 +28,9 @@ std::optional<int64_t> binary_at(const Binary& b, const Point& p) {
 
 /// Chooses the first or last value of each loop; nothing when a bound is not known or a loop does not run.
 /// `lasts`: the number of the last iteration of each loop.
-std::optional<Point> corner(const Surroundings& around, const std::vector<int64_t>& steps_from_start,
+std::optional<VarValues> corner(const Surroundings& around, const std::vector<int64_t>& steps_from_start,
                             std::vector<int64_t>* lasts = nullptr) {
-  Point p;
+  VarValues p;
   for (size_t i = 0; i < around.variables.size(); ++i) {
     const Surroundings::Variable& v = around.variables[i];
     if (v.binding) {
@@ -51,7 +51,7 @@ std::optional<Point> corner(const Surroundings& around, const std::vector<int64_
 }
 
 /// Whether all conditions hold at the point; nothing when that depends on memory or unknown variables.
-std::optional<bool> conditions_hold(const Surroundings& around, const Point& p) {
+std::optional<bool> conditions_hold(const Surroundings& around, const VarValues& p) {
   bool all = true;
   for (const Expr& c : around.conditions) {
     std::optional<int64_t> v = value_at(c, p);
@@ -63,7 +63,7 @@ std::optional<bool> conditions_hold(const Surroundings& around, const Point& p) 
 
 }  // namespace
 
-std::optional<int64_t> value_at(const Expr& e, const Point& p) {
+std::optional<int64_t> value_at(const Expr& e, const VarValues& p) {
   if (const IntImm* c = as<IntImm>(e)) return c->value;
   if (const VarNode* v = as<VarNode>(e)) {
     auto it = p.find(v);
@@ -87,15 +87,15 @@ std::optional<int64_t> value_at(const Expr& e, const Point& p) {
   return std::nullopt;
 }
 
-std::optional<Point> first_point(const Surroundings& around) {
-  std::optional<Point> p = corner(around, std::vector<int64_t>(around.variables.size(), 0));
+std::optional<VarValues> first_point(const Surroundings& around) {
+  std::optional<VarValues> p = corner(around, std::vector<int64_t>(around.variables.size(), 0));
   if (!p || !conditions_hold(around, *p).value_or(false)) return std::nullopt;
   return p;
 }
 
-std::optional<Point> extreme_point(const Surroundings& around, const Expr& index, bool largest) {
+std::optional<VarValues> extreme_point(const Surroundings& around, const Expr& index, bool largest) {
   std::vector<int64_t> steps(around.variables.size(), 0);
-  std::optional<Point> best = corner(around, steps);
+  std::optional<VarValues> best = corner(around, steps);
   std::optional<int64_t> value = best ? value_at(index, *best) : std::nullopt;
   if (!value) return std::nullopt;
   auto better = [&](int64_t a, int64_t b) { return largest ? a > b : a < b; };
@@ -103,7 +103,7 @@ std::optional<Point> extreme_point(const Surroundings& around, const Expr& index
   for (size_t i = 0; i < steps.size(); ++i) {
     if (around.variables[i].binding) continue;
     steps[i] = -1;
-    std::optional<Point> p = corner(around, steps);
+    std::optional<VarValues> p = corner(around, steps);
     std::optional<int64_t> v = p ? value_at(index, *p) : std::nullopt;
     if (v && better(*v, *value)) {
       best = p;
@@ -118,12 +118,12 @@ std::optional<Point> extreme_point(const Surroundings& around, const Expr& index
   // The corner is excluded: walk single loops away from it until the conditions hold, and keep the best such point.
   std::vector<int64_t> lasts(steps.size(), 0);
   corner(around, steps, &lasts);
-  std::optional<Point> found;
+  std::optional<VarValues> found;
   for (size_t i = 0; i < steps.size(); ++i) {
     std::vector<int64_t> moved = steps;
     for (int64_t k = 1; k <= std::min(lasts[i], kScanLimit); ++k) {
       moved[i] = steps[i] < 0 ? -1 - k : k;
-      std::optional<Point> p = corner(around, moved);
+      std::optional<VarValues> p = corner(around, moved);
       if (!p || !conditions_hold(around, *p).value_or(false)) continue;
       std::optional<int64_t> v = value_at(index, *p), old = found ? value_at(index, *found) : std::nullopt;
       if (v && (!old || better(*v, *old))) found = p;
@@ -133,7 +133,7 @@ std::optional<Point> extreme_point(const Surroundings& around, const Expr& index
   return found;
 }
 
-std::string describe(const Surroundings& around, const Expr& e, const Point& p) {
+std::string describe(const Surroundings& around, const Expr& e, const VarValues& p) {
   // Iters stand for the loops in their bindings.
   std::unordered_map<const VarNode*, bool> used;
   for (const Var& v : vars_of(e)) used[v.get()] = true;

@@ -11,10 +11,10 @@
 namespace tilewright {
 
 /// Values of integer variables.
-using Point = std::unordered_map<const VarNode*, int64_t>;
+using VarValues = std::unordered_map<const VarNode*, int64_t>;
 
 /// The value at a point; nothing where it depends on memory, calls or variables without a value.
-std::optional<int64_t> value_at(const Expr&, const Point&);
+std::optional<int64_t> value_at(const Expr&, const VarValues&);
 
 /// The loops and iters around a place, outer first, and the conditions that hold there.
 struct Surroundings {
@@ -30,10 +30,10 @@ struct Surroundings {
 /// Looks for loop values under which all conditions hold and `index` is at its smallest (or largest): exact where the
 /// index is affine in independent loops, else a good guess. Nothing where values are not known or no such point was
 /// found.
-std::optional<Point> extreme_point(const Surroundings&, const Expr& index, bool largest);
+std::optional<VarValues> extreme_point(const Surroundings&, const Expr& index, bool largest);
 /// All loops at their first value; nothing where the conditions do not hold there or are not known.
-std::optional<Point> first_point(const Surroundings&);
+std::optional<VarValues> first_point(const Surroundings&);
 /// "i = 3, j = 0": the loops that the expression depends on.
-std::string describe(const Surroundings&, const Expr&, const Point&);
+std::string describe(const Surroundings&, const Expr&, const VarValues&);
 
 }  // namespace tilewright
