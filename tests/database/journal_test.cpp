@@ -282,7 +282,7 @@ TEST(JournalFaults, KillLosesNoAcknowledgedEvent) {
   auto scratch = std::make_unique<Scratch>();
   Rng rng(seed);
   int64_t acknowledged = 0, appended = 0;
-  for (int kill_number = 0; kill_number < 200; ++kill_number) {
+  for (int kill_number = 0; kill_number < 120; ++kill_number) {
     if (kill_number % 10 == 0) {  // a new run now and then: the children read all of it
       scratch = std::make_unique<Scratch>();
       acknowledged = 0;
