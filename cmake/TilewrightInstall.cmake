@@ -31,7 +31,8 @@ foreach(folder support ir workloads schedule lowering codegen costmodel measure 
     install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright
             FILES_MATCHING PATTERN "*.h" PATTERN "*.def"
             # Insides of components: they need LLVM's or protobuf's headers, and nobody outside includes them.
-            PATTERN "codegen/x86" EXCLUDE REGEX "database/sqlite" EXCLUDE REGEX "measure/(agent|check|devices|process|session|timing|worker|embedded)" EXCLUDE PATTERN "export/runtime" EXCLUDE)
+            PATTERN "codegen/x86" EXCLUDE REGEX "database/sqlite" EXCLUDE
+            REGEX "measure/(agent|check|devices|process|session|timing|worker|embedded)" EXCLUDE PATTERN "export/runtime" EXCLUDE)
   endif()
 endforeach()
 

@@ -80,7 +80,7 @@ Status Ingest::take(const DeviceQuarantined& e) {
   return {};
 }
 
-Result<DbCommitted> Ingest::flush(Store& store) {
+Result<DbCommitted> Ingest::flush(Database& store) {
   DbCommitted done;
   done.through = seq_;
   while (!batches_.empty()) {
@@ -92,7 +92,7 @@ Result<DbCommitted> Ingest::flush(Store& store) {
   return done;
 }
 
-Result<ImportReport> import_run(Store& store, const std::string& directory) {
+Result<ImportReport> import_run(Database& store, const std::string& directory) {
   constexpr size_t rows_per_transaction = 500;
   ImportReport report;
   Ingest ingest;

@@ -26,7 +26,7 @@ class Ingest {
   size_t pending() const { return pending_; }  ///< results taken and not yet committed
   /// Commits everything taken so far; nothing is lost if it is refused, and it may be called again. Returns the event
   /// to write to the journal.
-  Result<DbCommitted> flush(Store&);
+  Result<DbCommitted> flush(Database&);
 
  private:
   Status take(const RunStart&);
@@ -44,7 +44,7 @@ class Ingest {
   Batch& open_batch();
 
   std::deque<Batch> batches_;
-  Campaign campaign_;
+  CampaignEntry campaign_;
   bool started_ = false;
   std::map<int64_t, SpaceKey> tasks_;
   std::map<int64_t, std::string> traces_;  ///< of trials that are not settled
@@ -59,6 +59,6 @@ struct ImportReport {
 };
 
 /// Puts a run's journal into the database. Damaged lines are left out and reported.
-Result<ImportReport> import_run(Store&, const std::string& directory);
+Result<ImportReport> import_run(Database&, const std::string& directory);
 
 }  // namespace tilewright

@@ -20,7 +20,7 @@ Key128 workload_key(std::string_view program, int64_t ir_version);
 /// Key of a trace: its JSON text. Also the key of a target: its JSON text.
 Key128 text_key(std::string_view json);
 
-struct Workload {
+struct WorkloadEntry {
   Key128 key, anchor_key;  ///< anchor: equal for workloads that differ in the epilogue only
   std::string program;
   int64_t ir_version = 1;  ///< 0: not a program of ours, kept as it came
@@ -35,7 +35,7 @@ struct TargetEntry {
   TW_FIELDS(key, class_key, name, text)
 };
 
-struct Campaign {
+struct CampaignEntry {
   Id64 id;
   std::string run, name, version;
   uint64_t seed = 0;

@@ -1,5 +1,5 @@
-// SqliteStore: the Store in one SQLite file (database/store.h). Reading order: commit() in sqlite_commit.cpp, then the
-// queries in sqlite_query.cpp, then prune, verify and unblock in sqlite_maintain.cpp.
+// SqliteDatabase: the Database in one SQLite file (database/store.h). Reading order: commit() in sqlite_commit.cpp,
+// then the queries in sqlite_query.cpp, then prune, verify and unblock in sqlite_maintain.cpp.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ namespace tilewright::sqlite {
 /// Bits of measurement.flags.
 inline constexpr int64_t flag_verified = 1, flag_settled = 2, flag_withdrawn = 4;
 
-class SqliteStore : public Store {
+class SqliteDatabase : public Database {
  public:
-  static Result<std::unique_ptr<Store>> open(const std::string& path, const StoreOptions&);
+  static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions&);
 
   Result<int64_t> commit(const Batch&) override;
   Result<std::vector<Record>> top(const TopQuery&) override;
@@ -28,11 +28,11 @@ class SqliteStore : public Store {
   Result<int64_t> settled_trials(const SpaceKey&) override;
   Status for_each_record(const std::optional<SpaceKey>&, const std::function<Status(const Record&)>&) override;
   Status for_each_measurement(const Record*, const std::function<Status(const Measurement&)>&) override;
-  Result<std::vector<Workload>> workloads(std::optional<Key128> anchor) override;
+  Result<std::vector<WorkloadEntry>> workloads(std::optional<Key128> anchor) override;
   Result<std::vector<TargetEntry>> targets() override;
-  Result<std::vector<Campaign>> campaigns() override;
+  Result<std::vector<CampaignEntry>> campaigns() override;
   Result<std::vector<DeviceQuarantined>> quarantined_devices() override;
-  Result<StoreStats> stats() override;
+  Result<DatabaseStats> stats() override;
   Result<PruneReport> prune(const PrunePolicy&) override;
   Result<VerifyReport> verify() override;
   Status unblock(const Record&, std::string_view reason) override;
@@ -45,7 +45,7 @@ class SqliteStore : public Store {
     std::vector<const Measurement*> inserted;
   };
 
-  explicit SqliteStore(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
+  explicit SqliteDatabase(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
   /// Takes the lock, and turns what SQLite throws into a refusal.
   template <class F>
   auto guarded(F&& f) -> decltype(f()) {
@@ -55,9 +55,9 @@ class SqliteStore : public Store {
   SQLite::Statement& kept(const std::string& sql) { return connection_->kept(sql); }
 
   // commit
-  void insert_workload(const Workload&);
+  void insert_workload(const WorkloadEntry&);
   void insert_target(const TargetEntry&);
-  void upsert_campaign(const Campaign&);
+  void upsert_campaign(const CampaignEntry&);
   void insert_measurements(const std::vector<Measurement>&, std::map<RecordId, Touched>&);
   RecordId record_of(const Measurement&, std::map<RecordId, Touched>&);
   void withdraw(const DeviceQuarantined&, std::map<RecordId, Touched>&);

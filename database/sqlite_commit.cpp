@@ -35,14 +35,14 @@ constexpr size_t dictionary_bytes = 32 << 10;
 
 }  // namespace
 
-Result<int64_t> SqliteStore::commit(const Batch& batch) {
+Result<int64_t> SqliteDatabase::commit(const Batch& batch) {
   if (batch.empty()) return 0;
   auto result = guarded([&]() -> Result<int64_t> {
     SQLite::Transaction transaction(connection_->raw(), SQLite::TransactionBehavior::IMMEDIATE);
     load_dictionary();
-    for (const Workload& w : batch.workloads) insert_workload(w);
+    for (const WorkloadEntry& w : batch.workloads) insert_workload(w);
     for (const TargetEntry& t : batch.targets) insert_target(t);
-    for (const Campaign& c : batch.campaigns) upsert_campaign(c);
+    for (const CampaignEntry& c : batch.campaigns) upsert_campaign(c);
     std::map<RecordId, Touched> touched;
     insert_measurements(batch.measurements, touched);
     int64_t inserted = 0;
@@ -63,27 +63,28 @@ Result<int64_t> SqliteStore::commit(const Batch& batch) {
   return result;
 }
 
-void SqliteStore::insert_workload(const Workload& w) {
+void SqliteDatabase::insert_workload(const WorkloadEntry& w) {
   static const std::string sql = schema::insert_statement(schema::table("workload"), "ON CONFLICT (key) DO NOTHING");
   if (workload_ids_.count(w.key)) return;
   std::string program = frame(w.program);
   Query(kept(sql), w.key, w.anchor_key, Blob{program}, w.ir_version, w.name, w.shape, w.flops, w.bytes).run();
 }
 
-void SqliteStore::insert_target(const TargetEntry& t) {
+void SqliteDatabase::insert_target(const TargetEntry& t) {
   static const std::string sql = schema::insert_statement(schema::table("target"), "ON CONFLICT (key) DO NOTHING");
   if (target_ids_.count(t.key)) return;
   Query(kept(sql), t.key, t.class_key, t.name, t.text).run();
 }
 
-void SqliteStore::upsert_campaign(const Campaign& c) {
+void SqliteDatabase::upsert_campaign(const CampaignEntry& c) {
   static const std::string sql = schema::insert_statement(
       schema::table("campaign"),
       "ON CONFLICT (id) DO UPDATE SET state = excluded.state WHERE excluded.state <> 'running'");
   Query(kept(sql), c.id.value, c.run, c.name, c.version, c.seed, json_text(c.settings), c.started_us, c.state).run();
 }
 
-std::optional<int64_t> SqliteStore::find_id_of(const char* table, std::map<Key128, int64_t>& cache, const Key128& key) {
+std::optional<int64_t> SqliteDatabase::find_id_of(const char* table, std::map<Key128, int64_t>& cache,
+                                                  const Key128& key) {
   auto it = cache.find(key);
   if (it != cache.end()) return it->second;
   Query query(kept(fmt::format("SELECT id FROM {} WHERE key = ?", table)), key);
@@ -91,13 +92,13 @@ std::optional<int64_t> SqliteStore::find_id_of(const char* table, std::map<Key12
   return cache[key] = query.integer();
 }
 
-int64_t SqliteStore::id_of(const char* table, std::map<Key128, int64_t>& cache, const Key128& key) {
+int64_t SqliteDatabase::id_of(const char* table, std::map<Key128, int64_t>& cache, const Key128& key) {
   if (auto id = find_id_of(table, cache, key)) return *id;
   throw Refused{
       Refusal(database_row_unknown, fmt::format("a measurement names {} {}, which is not there", table, key.hex()))};
 }
 
-SqliteStore::RecordId SqliteStore::record_of(const Measurement& m, std::map<RecordId, Touched>& touched) {
+SqliteDatabase::RecordId SqliteDatabase::record_of(const Measurement& m, std::map<RecordId, Touched>& touched) {
   int64_t workload = id_of("workload", workload_ids_, m.workload), target = id_of("target", target_ids_, m.target);
   Query find(
       kept("SELECT id, trace_z IS NULL FROM record WHERE workload = ? AND target = ? AND mode = ? AND trace_key = ?"),
@@ -128,8 +129,8 @@ SqliteStore::RecordId SqliteStore::record_of(const Measurement& m, std::map<Reco
   return id;
 }
 
-void SqliteStore::insert_measurements(const std::vector<Measurement>& measurements,
-                                      std::map<RecordId, Touched>& touched) {
+void SqliteDatabase::insert_measurements(const std::vector<Measurement>& measurements,
+                                         std::map<RecordId, Touched>& touched) {
   static const std::string sql = schema::insert_statement(schema::table("measurement"));
   std::vector<const Measurement*> sorted;  // by key: neighbours in the index are written together
   for (const Measurement& m : measurements) sorted.push_back(&m);
@@ -154,7 +155,7 @@ void SqliteStore::insert_measurements(const std::vector<Measurement>& measuremen
 
 /// Verdicts of a device since its last good canary do not count any more. A notice that is not newer than the one
 /// stored was applied before: what the device did after its release must stay.
-void SqliteStore::withdraw(const DeviceQuarantined& q, std::map<RecordId, Touched>& touched) {
+void SqliteDatabase::withdraw(const DeviceQuarantined& q, std::map<RecordId, Touched>& touched) {
   static const std::string sql = schema::insert_statement(
       schema::table("quarantine"),
       "ON CONFLICT (kind, key) DO UPDATE SET reason = excluded.reason, evidence = excluded.evidence, since_us = "
@@ -177,7 +178,7 @@ void SqliteStore::withdraw(const DeviceQuarantined& q, std::map<RecordId, Touche
 }
 
 /// Summarises a record from all of its measurements.
-void SqliteStore::refresh(RecordId id, const Touched& touched) {
+void SqliteDatabase::refresh(RecordId id, const Touched& touched) {
   Record record;
   std::vector<Measurement> stored;
   std::vector<const Measurement*> all = touched.inserted;
@@ -193,7 +194,7 @@ void SqliteStore::refresh(RecordId id, const Touched& touched) {
   update_record(id, record);
 }
 
-void SqliteStore::update_record(RecordId id, const Record& r) {
+void SqliteDatabase::update_record(RecordId id, const Record& r) {
   Query(
       kept("UPDATE record SET status = ?, stage = ?, rank_ns = ?, ci_lo_ns = ?, ci_hi_ns = ?, n = ?, measurements = ?, "
            "settled = ?, verified = ?, blocked = ?, failures = ?, toolchain = ?, artifact = ?, plugins = ?, "
@@ -204,7 +205,7 @@ void SqliteStore::update_record(RecordId id, const Record& r) {
 }
 
 /// Trains the dictionary once there is something to train on; frames from before stay readable without it.
-void SqliteStore::train() {
+void SqliteDatabase::train() {
   int64_t rows = 0;
   {
     Query count(kept("SELECT count(*) FROM (SELECT 1 FROM record LIMIT ?)"), training_rows);
@@ -227,7 +228,7 @@ void SqliteStore::train() {
   load_dictionary();
 }
 
-void SqliteStore::load_dictionary() {
+void SqliteDatabase::load_dictionary() {
   if (trained_) return;
   Query query(kept("SELECT value FROM meta WHERE name = 'zstd_dictionary'"));
   if (!query.step()) return;

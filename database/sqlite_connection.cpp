@@ -115,7 +115,7 @@ std::optional<int64_t> Query::integer_or_null() {
   return std::nullopt;
 }
 
-Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, const StoreOptions& options) {
+Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, const DatabaseOptions& options) {
   bool in_memory = path == ":memory:";
   if (!in_memory) {
     fs::path directory = fs::path(path).parent_path();
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, co
   }
 }
 
-Connection::Connection(const std::string& path, const StoreOptions& options)
+Connection::Connection(const std::string& path, const DatabaseOptions& options)
     : path_(path),
       busy_ms_(options.busy_ms),
       database_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, options.busy_ms) {}

@@ -85,7 +85,7 @@ class Query {
 class Connection {
  public:
   /// `path` may be ":memory:". Opens or creates the file, checks what it is, brings its schema up to date.
-  static Result<std::unique_ptr<Connection>> open(const std::string& path, const StoreOptions&);
+  static Result<std::unique_ptr<Connection>> open(const std::string& path, const DatabaseOptions&);
 
   SQLite::Database& raw() { return database_; }
   const std::string& path() const { return path_; }
@@ -106,7 +106,7 @@ class Connection {
   }
 
  private:
-  Connection(const std::string& path, const StoreOptions&);
+  Connection(const std::string& path, const DatabaseOptions&);
   void configure(bool in_memory);
   void prepare_schema();
 

@@ -47,10 +47,10 @@ std::string difference(const Record& stored, const Record& again) {
 
 }  // namespace
 
-Result<StoreStats> SqliteStore::stats() {
-  return guarded([&]() -> Result<StoreStats> {
+Result<DatabaseStats> SqliteDatabase::stats() {
+  return guarded([&]() -> Result<DatabaseStats> {
     auto count = [&](const std::string& sql) { return connection_->raw().execAndGet(sql).getInt64(); };
-    StoreStats s;
+    DatabaseStats s;
     s.workloads = count("SELECT count(*) FROM workload");
     s.targets = count("SELECT count(*) FROM target");
     s.campaigns = count("SELECT count(*) FROM campaign");
@@ -69,7 +69,7 @@ Result<StoreStats> SqliteStore::stats() {
   });
 }
 
-Result<PruneReport> SqliteStore::prune(const PrunePolicy& policy) {
+Result<PruneReport> SqliteDatabase::prune(const PrunePolicy& policy) {
   return guarded([&]() -> Result<PruneReport> {
     auto bytes = [&] {
       return connection_->raw()
@@ -99,7 +99,7 @@ Result<PruneReport> SqliteStore::prune(const PrunePolicy& policy) {
   });
 }
 
-Result<VerifyReport> SqliteStore::verify() {
+Result<VerifyReport> SqliteDatabase::verify() {
   return guarded([&]() -> Result<VerifyReport> {
     VerifyReport out;
     verify_file(out);
@@ -111,14 +111,14 @@ Result<VerifyReport> SqliteStore::verify() {
   });
 }
 
-void SqliteStore::verify_file(VerifyReport& out) {
+void SqliteDatabase::verify_file(VerifyReport& out) {
   SQLite::Statement check(connection_->raw(), fmt::format("PRAGMA integrity_check({})", most_problems));
   Query query(check);
   while (query.step())
     if (std::string line = query.text(); line != "ok") report(out, line);
 }
 
-void SqliteStore::verify_references(VerifyReport& out) {
+void SqliteDatabase::verify_references(VerifyReport& out) {
   struct Reference {
     const char *table, *column, *other;
   };
@@ -132,7 +132,7 @@ void SqliteStore::verify_references(VerifyReport& out) {
   }
 }
 
-void SqliteStore::verify_workloads(VerifyReport& out) {
+void SqliteDatabase::verify_workloads(VerifyReport& out) {
   SQLite::Statement scan(connection_->raw(), "SELECT id, key, program_z, ir_version FROM workload ORDER BY id");
   Query query(scan);
   while (query.step()) {
@@ -147,7 +147,7 @@ void SqliteStore::verify_workloads(VerifyReport& out) {
   }
 }
 
-void SqliteStore::verify_records(VerifyReport& out) {
+void SqliteDatabase::verify_records(VerifyReport& out) {
   SQLite::Statement ids(connection_->raw(), "SELECT id FROM record ORDER BY id");
   Query query(ids);
   static const std::string sql =
@@ -177,7 +177,7 @@ void SqliteStore::verify_records(VerifyReport& out) {
   }
 }
 
-Status SqliteStore::unblock(const Record& record, std::string_view reason) {
+Status SqliteDatabase::unblock(const Record& record, std::string_view reason) {
   if (reason.empty()) return refuse(database_failed, "expected a reason for unblocking a record, found none");
   return guarded([&]() -> Status {
     SQLite::Transaction transaction(connection_->raw(), SQLite::TransactionBehavior::IMMEDIATE);

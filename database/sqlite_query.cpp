@@ -27,31 +27,31 @@ const std::string& record_columns() {
   return columns;
 }
 
-Register<StoreBackend> sqlite_entry{
-    "sqlite", "one file on this machine: sqlite:PATH", {[](std::string_view path, const StoreOptions& options) {
+Register<DatabaseBackend> sqlite_entry{
+    "sqlite", "one file on this machine: sqlite:PATH", {[](std::string_view path, const DatabaseOptions& options) {
       if (path.empty())
-        return Result<std::unique_ptr<Store>>(
+        return Result<std::unique_ptr<Database>>(
             refuse(database_url_invalid, "expected a path after \"sqlite:\", found none"));
-      return SqliteStore::open(std::string(path), options);
+      return SqliteDatabase::open(std::string(path), options);
     }}};
-Register<StoreBackend> memory_entry{
-    "memory", "nothing is kept: memory:", {[](std::string_view rest, const StoreOptions& options) {
+Register<DatabaseBackend> memory_entry{
+    "memory", "nothing is kept: memory:", {[](std::string_view rest, const DatabaseOptions& options) {
       if (!rest.empty())
-        return Result<std::unique_ptr<Store>>(
+        return Result<std::unique_ptr<Database>>(
             refuse(database_url_invalid, fmt::format("expected nothing after \"memory:\", found \"{}\"", rest)));
-      return SqliteStore::open(":memory:", options);
+      return SqliteDatabase::open(":memory:", options);
     }}};
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> SqliteStore::open(const std::string& path, const StoreOptions& options) {
+Result<std::unique_ptr<Database>> SqliteDatabase::open(const std::string& path, const DatabaseOptions& options) {
   TW_TRY(std::unique_ptr<Connection> connection, Connection::open(path, options));
-  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(connection)));
+  std::unique_ptr<SqliteDatabase> store(new SqliteDatabase(std::move(connection)));
   TW_TRY_VOID(store->guarded([&]() -> Status { return store->load_dictionary(), Status{}; }));
   return store;
 }
 
-std::string SqliteStore::unframe(const std::string& frame) {
+std::string SqliteDatabase::unframe(const std::string& frame) {
   auto text = compressor_.decompress(frame);
   if (!text && !trained_) {  // another process trained the dictionary after this one opened the file
     load_dictionary();
@@ -61,7 +61,7 @@ std::string SqliteStore::unframe(const std::string& frame) {
   return *text;
 }
 
-Key128 SqliteStore::key_of(const char* table, std::map<int64_t, Key128>& cache, int64_t id) {
+Key128 SqliteDatabase::key_of(const char* table, std::map<int64_t, Key128>& cache, int64_t id) {
   auto it = cache.find(id);
   if (it != cache.end()) return it->second;
   Query query(kept(fmt::format("SELECT key FROM {} WHERE id = ?", table)), id);
@@ -69,7 +69,7 @@ Key128 SqliteStore::key_of(const char* table, std::map<int64_t, Key128>& cache, 
   return cache[id] = query.key();
 }
 
-Record SqliteStore::read_record(Query& query) {
+Record SqliteDatabase::read_record(Query& query) {
   Record r;
   query.integer();  // id
   r.workload = key_of("workload", workload_keys_, query.integer());
@@ -98,7 +98,7 @@ Record SqliteStore::read_record(Query& query) {
   return r;
 }
 
-Result<std::vector<Record>> SqliteStore::top(const TopQuery& q) {
+Result<std::vector<Record>> SqliteDatabase::top(const TopQuery& q) {
   return guarded([&]() -> Result<std::vector<Record>> {
     std::vector<Record> best;
     auto workload = find_id_of("workload", workload_ids_, q.space.workload);
@@ -120,7 +120,7 @@ Result<std::vector<Record>> SqliteStore::top(const TopQuery& q) {
   });
 }
 
-std::vector<int64_t> SqliteStore::target_ids(const TopQuery& q) {
+std::vector<int64_t> SqliteDatabase::target_ids(const TopQuery& q) {
   std::vector<int64_t> ids;
   if (!q.by_class) {
     if (auto id = find_id_of("target", target_ids_, q.space.target)) ids.push_back(*id);
@@ -131,7 +131,7 @@ std::vector<int64_t> SqliteStore::target_ids(const TopQuery& q) {
   return ids;
 }
 
-std::optional<std::pair<int64_t, Record>> SqliteStore::lookup(const SpaceKey& space, const Key128& trace_key) {
+std::optional<std::pair<int64_t, Record>> SqliteDatabase::lookup(const SpaceKey& space, const Key128& trace_key) {
   auto workload = find_id_of("workload", workload_ids_, space.workload);
   auto target = find_id_of("target", target_ids_, space.target);
   if (!workload || !target) return std::nullopt;
@@ -144,14 +144,14 @@ std::optional<std::pair<int64_t, Record>> SqliteStore::lookup(const SpaceKey& sp
   return std::pair(id, read_record(query));
 }
 
-Result<std::optional<Record>> SqliteStore::find(const SpaceKey& space, const Key128& trace_key) {
+Result<std::optional<Record>> SqliteDatabase::find(const SpaceKey& space, const Key128& trace_key) {
   return guarded([&]() -> Result<std::optional<Record>> {
     auto found = lookup(space, trace_key);
     return found ? std::optional(found->second) : std::nullopt;
   });
 }
 
-Result<std::vector<Record>> SqliteStore::find_id(uint64_t short_id) {
+Result<std::vector<Record>> SqliteDatabase::find_id(uint64_t short_id) {
   return guarded([&]() -> Result<std::vector<Record>> {
     std::vector<Record> found;
     Query query(kept(fmt::format("SELECT {} FROM record WHERE short_id = ? ORDER BY id", record_columns())), short_id);
@@ -160,7 +160,7 @@ Result<std::vector<Record>> SqliteStore::find_id(uint64_t short_id) {
   });
 }
 
-Result<int64_t> SqliteStore::settled_trials(const SpaceKey& space) {
+Result<int64_t> SqliteDatabase::settled_trials(const SpaceKey& space) {
   return guarded([&]() -> Result<int64_t> {
     auto workload = find_id_of("workload", workload_ids_, space.workload);
     auto target = find_id_of("target", target_ids_, space.target);
@@ -172,8 +172,8 @@ Result<int64_t> SqliteStore::settled_trials(const SpaceKey& space) {
   });
 }
 
-Status SqliteStore::for_each_record(const std::optional<SpaceKey>& space,
-                                    const std::function<Status(const Record&)>& f) {
+Status SqliteDatabase::for_each_record(const std::optional<SpaceKey>& space,
+                                       const std::function<Status(const Record&)>& f) {
   return guarded([&]() -> Status {
     std::string where;
     if (space) {
@@ -191,7 +191,7 @@ Status SqliteStore::for_each_record(const std::optional<SpaceKey>& space,
   });
 }
 
-Measurement SqliteStore::read_measurement(Query& query) {
+Measurement SqliteDatabase::read_measurement(Query& query) {
   Measurement m;
   m.campaign.value = static_cast<uint64_t>(query.integer());
   m.seq = query.integer();
@@ -220,7 +220,7 @@ Measurement SqliteStore::read_measurement(Query& query) {
   return m;
 }
 
-std::vector<Measurement> SqliteStore::summaries(RecordId id) {
+std::vector<Measurement> SqliteDatabase::summaries(RecordId id) {
   static const std::string sql =
       fmt::format("SELECT {} FROM measurement WHERE record = ?", schema::column_list(schema::table("measurement")));
   std::vector<Measurement> all;
@@ -229,7 +229,7 @@ std::vector<Measurement> SqliteStore::summaries(RecordId id) {
   return all;
 }
 
-Status SqliteStore::for_each_measurement(const Record* record, const std::function<Status(const Measurement&)>& f) {
+Status SqliteDatabase::for_each_measurement(const Record* record, const std::function<Status(const Measurement&)>& f) {
   return guarded([&]() -> Status {
     std::string where;
     if (record) {
@@ -260,16 +260,16 @@ Status SqliteStore::for_each_measurement(const Record* record, const std::functi
   });
 }
 
-Result<std::vector<Workload>> SqliteStore::workloads(std::optional<Key128> anchor) {
-  return guarded([&]() -> Result<std::vector<Workload>> {
-    std::vector<Workload> all;
+Result<std::vector<WorkloadEntry>> SqliteDatabase::workloads(std::optional<Key128> anchor) {
+  return guarded([&]() -> Result<std::vector<WorkloadEntry>> {
+    std::vector<WorkloadEntry> all;
     SQLite::Statement scan(connection_->raw(), fmt::format("SELECT {} FROM workload {} ORDER BY id",
                                                            schema::column_list(schema::table("workload")),
                                                            anchor ? "WHERE anchor_key = ?" : ""));
     Query query(scan);
     if (anchor) query.bind(*anchor);
     while (query.step()) {
-      Workload& w = all.emplace_back();
+      WorkloadEntry& w = all.emplace_back();
       query.integer();
       w.key = query.key();
       w.anchor_key = query.key();
@@ -284,7 +284,7 @@ Result<std::vector<Workload>> SqliteStore::workloads(std::optional<Key128> ancho
   });
 }
 
-Result<std::vector<TargetEntry>> SqliteStore::targets() {
+Result<std::vector<TargetEntry>> SqliteDatabase::targets() {
   return guarded([&]() -> Result<std::vector<TargetEntry>> {
     std::vector<TargetEntry> all;
     Query query(kept("SELECT key, class_key, name, text FROM target ORDER BY id"));
@@ -299,13 +299,13 @@ Result<std::vector<TargetEntry>> SqliteStore::targets() {
   });
 }
 
-Result<std::vector<Campaign>> SqliteStore::campaigns() {
-  return guarded([&]() -> Result<std::vector<Campaign>> {
-    std::vector<Campaign> all;
+Result<std::vector<CampaignEntry>> SqliteDatabase::campaigns() {
+  return guarded([&]() -> Result<std::vector<CampaignEntry>> {
+    std::vector<CampaignEntry> all;
     Query query(
         kept("SELECT id, run, name, version, seed, settings, started_us, state FROM campaign ORDER BY started_us, id"));
     while (query.step()) {
-      Campaign& c = all.emplace_back();
+      CampaignEntry& c = all.emplace_back();
       c.id.value = static_cast<uint64_t>(query.integer());
       c.run = query.text();
       c.name = query.text();
@@ -319,7 +319,7 @@ Result<std::vector<Campaign>> SqliteStore::campaigns() {
   });
 }
 
-Result<std::vector<DeviceQuarantined>> SqliteStore::quarantined_devices() {
+Result<std::vector<DeviceQuarantined>> SqliteDatabase::quarantined_devices() {
   return guarded([&]() -> Result<std::vector<DeviceQuarantined>> {
     std::vector<DeviceQuarantined> all;
     Query query(

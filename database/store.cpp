@@ -6,13 +6,13 @@
 
 namespace tilewright {
 
-Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& options) {
+Result<std::unique_ptr<Database>> open_database(std::string_view url, const DatabaseOptions& options) {
   size_t colon = url.find(':');
   std::string scheme(url.substr(0, colon));
   if (scheme == "postgres") scheme = "postgresql";
   if (scheme == "postgresql") TW_TRY_VOID(open_component("postgres"));
-  auto& registry = Registry<StoreBackend>::instance();
-  const StoreBackend* backend = colon == url.npos ? nullptr : registry.find(scheme);
+  auto& registry = Registry<DatabaseBackend>::instance();
+  const DatabaseBackend* backend = colon == url.npos ? nullptr : registry.find(scheme);
   if (!backend) {
     Refusal refusal(database_url_invalid,
                     fmt::format("expected sqlite:PATH, memory: or postgresql://…, found \"{}\"", url));
@@ -23,7 +23,7 @@ Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptio
   return backend->open(url.substr(colon + 1), options);
 }
 
-Result<int64_t> merge(Store& to, Store& from) {
+Result<int64_t> merge(Database& to, Database& from) {
   constexpr size_t rows_per_transaction = 500;
   Batch batch;
   TW_TRY(batch.workloads, from.workloads());

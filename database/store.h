@@ -1,6 +1,6 @@
-// Store: the tuning database behind one interface, whatever engine holds it. open_store(URL) gives one. What a record
-// is and how it follows from measurements: database/record.h. From a run's events to rows: database/ingest.h. All calls
-// may come from any thread; they are done one after the other.
+// Database: the tuning database behind one interface, whatever engine holds it. open_database(URL) gives one. What a
+// record is and how it follows from measurements: database/record.h. From a run's events to rows: database/ingest.h.
+// All calls may come from any thread; they are done one after the other.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ TW_REFUSAL_CODE(database_row_unknown, "database-row-unknown",
 /// What goes in together: one transaction, all or nothing. Rows that are there already are left as they are, so that a
 /// batch may be committed again.
 struct Batch {
-  std::vector<Workload> workloads;
+  std::vector<WorkloadEntry> workloads;
   std::vector<TargetEntry> targets;
-  std::vector<Campaign> campaigns;  ///< here the newer state wins
+  std::vector<CampaignEntry> campaigns;  ///< here the newer state wins
   std::vector<Measurement> measurements;
   std::vector<DeviceQuarantined> withdrawals;  ///< applied after the measurements
   bool empty() const {
@@ -56,7 +56,7 @@ struct TopQuery {
   int limit = 1;
 };
 
-struct StoreStats {
+struct DatabaseStats {
   int64_t workloads = 0, targets = 0, campaigns = 0, records = 0, verified = 0, blocked = 0, measurements = 0,
           bytes = 0;
   ByName<int64_t> by_status;  ///< measurements
@@ -76,9 +76,9 @@ struct VerifyReport {
   std::vector<Diagnostic> problems;  ///< at most 100
 };
 
-class Store {
+class Database {
  public:
-  virtual ~Store() = default;
+  virtual ~Database() = default;
 
   /// The measurements really inserted. On the disk when it returns.
   virtual Result<int64_t> commit(const Batch&) = 0;
@@ -95,12 +95,12 @@ class Store {
   /// All measurements, or those of one record, in the order of (campaign, seq, attempt), each with its trace.
   virtual Status for_each_measurement(const Record*, const std::function<Status(const Measurement&)>&) = 0;
 
-  virtual Result<std::vector<Workload>> workloads(std::optional<Key128> anchor = {}) = 0;
+  virtual Result<std::vector<WorkloadEntry>> workloads(std::optional<Key128> anchor = {}) = 0;
   virtual Result<std::vector<TargetEntry>> targets() = 0;
-  virtual Result<std::vector<Campaign>> campaigns() = 0;
+  virtual Result<std::vector<CampaignEntry>> campaigns() = 0;
   virtual Result<std::vector<DeviceQuarantined>> quarantined_devices() = 0;
 
-  virtual Result<StoreStats> stats() = 0;
+  virtual Result<DatabaseStats> stats() = 0;
   /// Cuts losers to their summary: traces, samples and reports go, times and verdicts stay. Blocked records stay whole.
   virtual Result<PruneReport> prune(const PrunePolicy&) = 0;
   /// Checks the file, every reference, and every record against its measurements.
@@ -109,22 +109,22 @@ class Store {
   virtual Status unblock(const Record&, std::string_view reason) = 0;
 };
 
-struct StoreOptions {
+struct DatabaseOptions {
   bool create = true;       ///< false: refuse database-missing
   bool allow_fuse = false;  ///< a file system in user space may or may not keep locks: only for who knows it does
   int busy_ms = 10'000;     ///< wait for other processes
 };
 
 /// A kind of store, by the scheme of its URLs.
-struct StoreBackend {
+struct DatabaseBackend {
   static constexpr const char* registry_name = "database";
-  Result<std::unique_ptr<Store>> (*open)(std::string_view rest_of_url, const StoreOptions&);
+  Result<std::unique_ptr<Database>> (*open)(std::string_view rest_of_url, const DatabaseOptions&);
 };
 
 /// sqlite:PATH, memory:, postgresql://… (opens the component "postgres").
-Result<std::unique_ptr<Store>> open_store(std::string_view url, const StoreOptions& = {});
+Result<std::unique_ptr<Database>> open_database(std::string_view url, const DatabaseOptions& = {});
 
 /// Copies everything of `from` that `to` lacks; may be repeated. Returns the measurements inserted.
-Result<int64_t> merge(Store& to, Store& from);
+Result<int64_t> merge(Database& to, Database& from);
 
 }  // namespace tilewright

@@ -139,7 +139,7 @@ Result<bool> for_each_line(const std::string& path, F&& f) {
 
 class Importer {
  public:
-  Importer(Store& store, std::string rejects) : store_(store), rejects_path_(std::move(rejects)) {}
+  Importer(Database& store, std::string rejects) : store_(store), rejects_path_(std::move(rejects)) {}
 
   Result<TvmImport> run(const std::string& workloads, const std::string& records) {
     TW_TRY(bool torn,
@@ -155,7 +155,7 @@ class Importer {
  private:
   Status workload(const std::string& file, int64_t number, std::string_view line) {
     auto parts = Json::accept(line) ? elements(line) : std::nullopt;
-    Workload w;
+    WorkloadEntry w;
     if (!parts || parts->size() != 2 || (*parts)[0].front() != '"' || (*parts)[1].front() != '"') {
       keys_.push_back(std::nullopt);  // keeps its number: later records count it
       return reject(file, number, line, "expected [hash text, graph text]");
@@ -233,11 +233,11 @@ class Importer {
     return {};
   }
 
-  Store& store_;
+  Database& store_;
   std::string rejects_path_;
   std::optional<AppendFile> rejects_;
   TvmImport report_;
-  Campaign campaign_;
+  CampaignEntry campaign_;
   std::vector<std::optional<Key128>> keys_;  ///< by workload number
   std::map<std::string, Key128, std::less<>> targets_;
   Batch batch_;
@@ -283,12 +283,12 @@ std::string renumbered(const std::string& line, int64_t number) {
 
 }  // namespace
 
-Result<TvmImport> import_tvm(Store& store, const std::string& workloads, const std::string& records,
+Result<TvmImport> import_tvm(Database& store, const std::string& workloads, const std::string& records,
                              const std::string& rejects) {
   return Importer(store, rejects).run(workloads, records);
 }
 
-Result<TvmExport> export_tvm(Store& store, const std::string& directory, bool best_only) {
+Result<TvmExport> export_tvm(Database& store, const std::string& directory, bool best_only) {
   TvmExport out;
   std::error_code error;
   std::filesystem::create_directories(directory, error);
@@ -297,7 +297,7 @@ Result<TvmExport> export_tvm(Store& store, const std::string& directory, bool be
   TW_TRY(ReplacedFile record_file, ReplacedFile::create(directory + "/database_tuning_record.json"));
   std::map<Key128, int64_t> numbers;
   TW_TRY(auto workloads, store.workloads());
-  for (const Workload& w : workloads) {
+  for (const WorkloadEntry& w : workloads) {
     if (w.ir_version != 0) continue;
     numbers[w.key] = out.workloads++;
     TW_TRY_VOID(workload_file.line(w.program));

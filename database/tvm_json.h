@@ -27,7 +27,7 @@ struct TvmImport {
 
 /// Reads a pair, in memory that does not grow with the record file. A bad line goes to `rejects` (JSON lines; the file
 /// is made only if there is one) and does not stop the import. Importing again changes nothing.
-Result<TvmImport> import_tvm(Store&, const std::string& workloads, const std::string& records,
+Result<TvmImport> import_tvm(Database&, const std::string& workloads, const std::string& records,
                              const std::string& rejects);
 
 struct TvmExport {
@@ -38,6 +38,6 @@ struct TvmExport {
 /// Writes the lines that were imported into DIRECTORY/database_workload.json and database_tuning_record.json, in the
 /// order of their import, the same bytes unless a workload's number changed. Each file replaces its predecessor at
 /// once. `best_only`: of each workload only the line with the least time.
-Result<TvmExport> export_tvm(Store&, const std::string& directory, bool best_only = false);
+Result<TvmExport> export_tvm(Database&, const std::string& directory, bool best_only = false);
 
 }  // namespace tilewright

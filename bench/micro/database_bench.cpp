@@ -96,7 +96,7 @@ struct Sink : Observer {
 void outcomes_committed(benchmark::State& state) {
   Directory directory;
   auto journal = must(JournalWriter::open(directory.path()));
-  auto store = must(open_store("sqlite:" + directory.path() + "/t.db"));
+  auto store = must(open_database("sqlite:" + directory.path() + "/t.db"));
   Sink sink;
   EventStream stream([] { return 0.0; });
   stream.add(*journal);
@@ -150,7 +150,7 @@ BENCHMARK(journal_replayed)->UseRealTime();
 /// `range(0)`: rows in the space; `range(1)`: how many of the best.
 void top_records(benchmark::State& state) {
   Outcomes outcomes;
-  auto store = must(open_store("memory:"));
+  auto store = must(open_database("memory:"));
   Ingest ingest;
   must(ingest.apply({1, 0, outcomes.start()}));
   must(ingest.apply({2, 0, outcomes.task()}));

@@ -40,7 +40,7 @@ Batch one_row(int64_t n, uint64_t campaign = 1) {
   return batch;
 }
 
-std::set<int64_t> rows_of(Store& store, uint64_t campaign) {
+std::set<int64_t> rows_of(Database& store, uint64_t campaign) {
   std::set<int64_t> rows;
   EXPECT_OK(store.for_each_measurement(nullptr, [&](const Measurement& m) {
     if (m.campaign.value == campaign) rows.insert(m.seq);
@@ -49,7 +49,7 @@ std::set<int64_t> rows_of(Store& store, uint64_t campaign) {
   return rows;
 }
 
-void expect_sound(Store& store) {
+void expect_sound(Database& store) {
   auto report = store.verify();
   ASSERT_OK(report);
   for (const Diagnostic& d : report->problems) ADD_FAILURE() << d.message;
@@ -60,7 +60,7 @@ void expect_sound(Store& store) {
 pid_t spawn_writer(const std::string& url, uint64_t campaign, int64_t first, int64_t last, int pipe) {
   pid_t child = ::fork();
   if (child != 0) return child;
-  auto store = open_store(url);
+  auto store = open_database(url);
   if (!store) ::_exit(1);
   for (int64_t n = first; n < last; ++n) {
     if (!(*store)->commit(one_row(n, campaign))) ::_exit(2);
@@ -95,7 +95,7 @@ TEST(Sqlite, KillLosesNoAcknowledgedRow) {
     ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << "the writer gave up with " << WEXITSTATUS(status);
     next = acknowledged.empty() ? 0 : *acknowledged.rbegin() + 1;  // the one in flight may be there: committed again
   }
-  auto store = open_store(url);
+  auto store = open_database(url);
   ASSERT_OK(store);
   std::set<int64_t> rows = rows_of(**store, 1);
   for (int64_t n : acknowledged) EXPECT_TRUE(rows.count(n)) << "row " << n << ", seed " << seed;
@@ -116,7 +116,7 @@ TEST(Sqlite, TwoProcessesWriteOneDatabase) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
   }
   ::close(sink);
-  auto store = open_store(url);
+  auto store = open_database(url);
   ASSERT_OK(store);
   for (uint64_t campaign = 1; campaign <= 3; ++campaign) EXPECT_EQ(rows_of(**store, campaign).size(), 150u);
   EXPECT_EQ((*store)->stats()->records, 50);
@@ -135,7 +135,7 @@ TEST(Sqlite, ManyProcessesCreateOneDatabaseAtATime) {
       ::waitpid(child, &status, 0);
       ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
     }
-    auto store = open_store(url);
+    auto store = open_database(url);
     ASSERT_OK(store);
     EXPECT_EQ((*store)->stats()->measurements, 8);
   }
@@ -145,7 +145,7 @@ TEST(Sqlite, ManyProcessesCreateOneDatabaseAtATime) {
 TEST(Sqlite, TwoOpenStoresSeeEachOthersRowsAndDictionary) {
   Scratch dir;
   std::string url = "sqlite:" + (dir / "t.db");
-  auto a = open_store(url), b = open_store(url);
+  auto a = open_database(url), b = open_database(url);
   ASSERT_OK(a);
   ASSERT_OK(b);
   Batch batch = one_row(0);
@@ -170,7 +170,7 @@ TEST(Sqlite, TwoOpenStoresSeeEachOthersRowsAndDictionary) {
 TEST(Sqlite, ABusyDatabaseIsReportedAfterTheWait) {
   Scratch dir;
   std::string path = dir / "t.db";
-  auto store = open_store("sqlite:" + path, {.busy_ms = 10});
+  auto store = open_database("sqlite:" + path, {.busy_ms = 10});
   ASSERT_OK(store);
   SQLite::Database other(path, SQLite::OPEN_READWRITE);
   other.exec("BEGIN IMMEDIATE");
@@ -193,7 +193,7 @@ TEST(Sqlite, AFullDiskRollsBackAndGoesOnAfterwards) {
   });
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), "disk-full");
-  auto store = open_store("sqlite:" + (dir / "t.db"));
+  auto store = open_database("sqlite:" + (dir / "t.db"));
   ASSERT_OK(store);
   EXPECT_OK((*store)->commit(one_row(1)));
   expect_sound(**store);
@@ -201,10 +201,10 @@ TEST(Sqlite, AFullDiskRollsBackAndGoesOnAfterwards) {
 
 TEST(Sqlite, ANewerSchemaIsRefusedWithBothNumbers) {
   Scratch dir;
-  ASSERT_OK(open_store("sqlite:" + (dir / "t.db")));
+  ASSERT_OK(open_database("sqlite:" + (dir / "t.db")));
   SQLite::Database(dir / "t.db", SQLite::OPEN_READWRITE)
       .exec("UPDATE meta SET value = 7 WHERE name = 'schema_version'");
-  auto store = open_store("sqlite:" + (dir / "t.db"));
+  auto store = open_database("sqlite:" + (dir / "t.db"));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code(), "database-newer");
   EXPECT_NE(error_text(store).find("schema version 7, this program knows up to 1"), std::string::npos)
@@ -215,7 +215,7 @@ TEST(Sqlite, AnotherProgramsDatabaseIsLeftAlone) {
   Scratch dir;
   SQLite::Database(dir / "t.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE bookmarks (url)");
   std::string before = read_file(dir / "t.db");
-  auto store = open_store("sqlite:" + (dir / "t.db"));
+  auto store = open_database("sqlite:" + (dir / "t.db"));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code(), "database-foreign");
   EXPECT_EQ(read_file(dir / "t.db"), before);
@@ -224,7 +224,7 @@ TEST(Sqlite, AnotherProgramsDatabaseIsLeftAlone) {
 TEST(Sqlite, AFileThatIsNoDatabaseIsDamaged) {
   Scratch dir;
   write_file(dir / "t.db", std::string(5000, 'x'));
-  auto store = open_store("sqlite:" + (dir / "t.db"));
+  auto store = open_database("sqlite:" + (dir / "t.db"));
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().code(), "database-damaged");
   EXPECT_NE(error_text(store).find("import-run"), std::string::npos);
@@ -235,7 +235,7 @@ TEST(Sqlite, AFileThatIsNoDatabaseIsDamaged) {
 TEST(Sqlite, DamagedPagesAreFound) {
   Scratch dir;
   {
-    auto store = open_store("sqlite:" + (dir / "t.db"));
+    auto store = open_database("sqlite:" + (dir / "t.db"));
     ASSERT_OK(store);
     Batch batch = one_row(0);
     for (int64_t n = 1; n < 300; ++n) batch.measurements.push_back(one_row(n).measurements[0]);
@@ -248,7 +248,7 @@ TEST(Sqlite, DamagedPagesAreFound) {
     for (size_t i = page + 8; i < page + 4096; i += 3) bad[i] = static_cast<char>(bad[i] ^ 0x5a);
     for (const char* name : {"bad.db-wal", "bad.db-shm"}) std::filesystem::remove(dir / name);
     write_file(dir / "bad.db", bad);
-    auto store = open_store("sqlite:" + (dir / "bad.db"));
+    auto store = open_database("sqlite:" + (dir / "bad.db"));
     if (!store) {
       EXPECT_EQ(store.error().code(), "database-damaged") << error_text(store);
       ++found;
@@ -272,13 +272,13 @@ TEST(Sqlite, VerifyFindsWhatDoesNotFollowFromTheMeasurements) {
   auto problems_after = [&](const char* sql) {
     std::filesystem::remove(dir / "t.db");
     {
-      auto store = open_store("sqlite:" + (dir / "t.db"));
+      auto store = open_database("sqlite:" + (dir / "t.db"));
       EXPECT_OK(store);
       for (int64_t n = 0; n < 60; ++n) EXPECT_OK((*store)->commit(one_row(n)));
       expect_sound(**store);
     }
     SQLite::Database(dir / "t.db", SQLite::OPEN_READWRITE).exec(sql);
-    auto report = (*open_store("sqlite:" + (dir / "t.db")))->verify();
+    auto report = (*open_database("sqlite:" + (dir / "t.db")))->verify();
     EXPECT_OK(report);
     std::string all;
     for (const Diagnostic& d : report->problems) all += d.message + "\n";
@@ -313,7 +313,7 @@ TEST(ImportRun, RebuildsTheDatabaseFromJournals) {
     ASSERT_OK(journal);
     for (const Event& event : random.events()) ASSERT_OK((*journal)->append(event));
   }
-  auto store = open_store("sqlite:" + (dir / "t.db"));
+  auto store = open_database("sqlite:" + (dir / "t.db"));
   ASSERT_OK(store);
   auto report = import_run(**store, dir / "run");
   ASSERT_OK(report);

@@ -14,13 +14,13 @@
 namespace tilewright {
 namespace {
 
-std::unique_ptr<Store> open(const std::string& url) {
-  auto store = open_store(url);
+std::unique_ptr<Database> open(const std::string& url) {
+  auto store = open_database(url);
   EXPECT_OK(store);
   return store ? std::move(*store) : nullptr;
 }
 
-void feed(Store& store, const std::vector<Event>& events, size_t flush_after = 50) {
+void feed(Database& store, const std::vector<Event>& events, size_t flush_after = 50) {
   Ingest ingest;
   for (const Event& event : events) {
     ASSERT_OK(ingest.apply(event));
@@ -34,7 +34,7 @@ void feed(Store& store, const std::vector<Event>& events, size_t flush_after = 5
 }
 
 /// Everything in a database, as text that can be compared.
-std::string dump(Store& store) {
+std::string dump(Database& store) {
   std::string out;
   EXPECT_OK(store.for_each_measurement(nullptr, [&](const Measurement& m) {
     out += fmt::format("{} {} {} {} {} {}\n", m.seq, m.workload.hex(), m.target.hex(), m.trace, m.withdrawn,
@@ -61,7 +61,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   }
 }
 
-int64_t problems(Store& store) {
+int64_t problems(Database& store) {
   auto report = store.verify();
   EXPECT_OK(report);
   if (!report) return -1;
@@ -82,7 +82,7 @@ std::vector<Event> random_run(uint64_t seed, int trials, bool quarantine = true)
   return random.events();
 }
 
-TEST(Store, HoldsWhatTheJournalReplays) {
+TEST(Database, HoldsWhatTheJournalReplays) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     std::vector<Event> events = random_run(seed, 200);
     auto store = open("memory:");
@@ -114,7 +114,7 @@ TEST(Store, HoldsWhatTheJournalReplays) {
 }
 
 // The ranks, computed here once more from the plain events.
-TEST(Store, RankIsTheWeightedMeanOfTheHighestVerifiedStage) {
+TEST(Database, RankIsTheWeightedMeanOfTheHighestVerifiedStage) {
   std::vector<Event> events = random_run(11, 400, false);
   auto store = open("memory:");
   feed(*store, events);
@@ -151,7 +151,7 @@ TEST(Store, RankIsTheWeightedMeanOfTheHighestVerifiedStage) {
   EXPECT_GT(blocked, 3);
 }
 
-TEST(Store, TopIsSortedStrictOrByClassAndNeverBlocked) {
+TEST(Database, TopIsSortedStrictOrByClassAndNeverBlocked) {
   std::vector<Event> events = random_run(12, 400);
   auto store = open("memory:");
   feed(*store, events);
@@ -192,7 +192,7 @@ TEST(Store, TopIsSortedStrictOrByClassAndNeverBlocked) {
   EXPECT_EQ(store->top(by_class)->size(), 0u);
 }
 
-TEST(Store, CommittingAgainChangesNothing) {
+TEST(Database, CommittingAgainChangesNothing) {
   std::vector<Event> events = random_run(13, 150);
   auto store = open("memory:");
   feed(*store, events);
@@ -204,7 +204,7 @@ TEST(Store, CommittingAgainChangesNothing) {
   EXPECT_GT(stats->measurements, 150);
 }
 
-TEST(Store, AnyBatchSizeGivesTheSameDatabase) {
+TEST(Database, AnyBatchSizeGivesTheSameDatabase) {
   std::vector<Event> events = random_run(14, 150);
   auto one = open("memory:"), many = open("memory:");
   feed(*one, events, 1);
@@ -212,7 +212,7 @@ TEST(Store, AnyBatchSizeGivesTheSameDatabase) {
   EXPECT_EQ(first_difference(dump(*one), dump(*many)), "");
 }
 
-TEST(Store, MergeIsIdempotentAndKeepsPardons) {
+TEST(Database, MergeIsIdempotentAndKeepsPardons) {
   auto a = open("memory:"), b = open("memory:"), both = open("memory:");
   std::vector<Event> first = random_run(15, 200, false), second = random_run(16, 200);
   feed(*a, first);
@@ -237,7 +237,7 @@ TEST(Store, MergeIsIdempotentAndKeepsPardons) {
   EXPECT_EQ(a->stats()->records, both->stats()->records);
 }
 
-TEST(Store, WrongResultsBlockUntilUnblockedAndALaterOneBlocksAgain) {
+TEST(Database, WrongResultsBlockUntilUnblockedAndALaterOneBlocksAgain) {
   RandomRun random(17);
   const TaskStart task = std::get<TaskStart>(random.events()[1].body);
   auto add = [&, trial = int64_t{0}](TrialStatus status, int64_t at) mutable {
@@ -277,7 +277,7 @@ TEST(Store, WrongResultsBlockUntilUnblockedAndALaterOneBlocksAgain) {
   EXPECT_EQ(*store->settled_trials(space), 4);
 }
 
-TEST(Store, PruneKeepsTheBestAndTheVerdicts) {
+TEST(Database, PruneKeepsTheBestAndTheVerdicts) {
   Scratch dir;
   std::vector<Event> events = random_run(18, 600, false);
   auto store = open("sqlite:" + (dir / "t.db"));
@@ -307,7 +307,7 @@ TEST(Store, PruneKeepsTheBestAndTheVerdicts) {
   EXPECT_EQ(store->stats()->measurements, before->measurements);
 }
 
-TEST(Store, RowsThatReferToNothingAreRefusedAndRolledBack) {
+TEST(Database, RowsThatReferToNothingAreRefusedAndRolledBack) {
   auto store = open("memory:");
   Batch batch;
   Measurement m;
@@ -320,7 +320,7 @@ TEST(Store, RowsThatReferToNothingAreRefusedAndRolledBack) {
   EXPECT_EQ(store->targets()->size(), 0u);
 }
 
-TEST(Store, KeysThatDoNotBelongToTheirTextAreRefused) {
+TEST(Database, KeysThatDoNotBelongToTheirTextAreRefused) {
   RandomRun random(19);
   TaskStart task = std::get<TaskStart>(random.events()[1].body);
   task.program += "#";
@@ -333,14 +333,14 @@ TEST(Store, KeysThatDoNotBelongToTheirTextAreRefused) {
   EXPECT_FALSE(ingest.apply({2, 0, job}));
 }
 
-TEST(Store, UrlsAreChecked) {
-  EXPECT_EQ(open_store("tuning.db").error().code(), "database-url-invalid");
-  EXPECT_NE(error_text(open_store("tuning.db")).find("--db sqlite:tuning.db"), std::string::npos);
-  EXPECT_NE(error_text(open_store("sqlit:x")).find("did you mean \"sqlite:\"?"), std::string::npos);
-  EXPECT_EQ(open_store("sqlite:").error().code(), "database-url-invalid");
-  EXPECT_EQ(open_store("memory:x").error().code(), "database-url-invalid");
+TEST(Database, UrlsAreChecked) {
+  EXPECT_EQ(open_database("tuning.db").error().code(), "database-url-invalid");
+  EXPECT_NE(error_text(open_database("tuning.db")).find("--db sqlite:tuning.db"), std::string::npos);
+  EXPECT_NE(error_text(open_database("sqlit:x")).find("did you mean \"sqlite:\"?"), std::string::npos);
+  EXPECT_EQ(open_database("sqlite:").error().code(), "database-url-invalid");
+  EXPECT_EQ(open_database("memory:x").error().code(), "database-url-invalid");
   Scratch dir;
-  EXPECT_EQ(open_store("sqlite:" + (dir / "none.db"), {.create = false}).error().code(), "database-missing");
+  EXPECT_EQ(open_database("sqlite:" + (dir / "none.db"), {.create = false}).error().code(), "database-missing");
 }
 
 TEST(Record, IdsAreReadBack) {

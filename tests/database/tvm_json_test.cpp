@@ -12,8 +12,8 @@
 namespace tilewright {
 namespace {
 
-std::unique_ptr<Store> memory() {
-  auto store = open_store("memory:");
+std::unique_ptr<Database> memory() {
+  auto store = open_database("memory:");
   EXPECT_OK(store);
   return std::move(*store);
 }
@@ -49,7 +49,7 @@ struct Files {
     write_file(workloads, pair.workloads);
     write_file(records, pair.records);
   }
-  Result<TvmImport> import(Store& store) { return import_tvm(store, workloads, records, rejects); }
+  Result<TvmImport> import(Database& store) { return import_tvm(store, workloads, records, rejects); }
 };
 
 TEST(TvmJson, RoundTripIsByteEqualAndImportIsIdempotent) {
