@@ -130,27 +130,26 @@ void ExprCompiler::not_supported(const std::string& what) const {
 
 Linear ExprCompiler::scaled(Linear v, int64_t factor) const {
   if (factor == 0) return {};
-  bool overflow = __builtin_mul_overflow(v.constant, factor, &v.constant);
-  for (auto& [reg, k] : v.terms) overflow |= __builtin_mul_overflow(k, factor, &k);
-  if (overflow) not_supported("a product of constants beyond 64 bits");
+  v.too_large |= __builtin_mul_overflow(v.constant, factor, &v.constant);
+  for (auto& [reg, k] : v.terms) v.too_large |= __builtin_mul_overflow(k, factor, &k);
   return v;
 }
 
 Linear ExprCompiler::sum(Linear a, const Linear& b) const {
-  bool overflow = __builtin_add_overflow(a.constant, b.constant, &a.constant);
+  a.too_large |= b.too_large | __builtin_add_overflow(a.constant, b.constant, &a.constant);
   for (const auto& [reg, k] : b.terms) {
     auto it = std::find_if(a.terms.begin(), a.terms.end(), [r = reg](const auto& term) { return term.first == r; });
     if (it == a.terms.end())
       a.terms.emplace_back(reg, k);
     else
-      overflow |= __builtin_add_overflow(it->second, k, &it->second);
+      a.too_large |= __builtin_add_overflow(it->second, k, &it->second);
   }
   std::erase_if(a.terms, [](const auto& term) { return term.second == 0; });
-  if (overflow) not_supported("a sum of constants beyond 64 bits");
   return a;
 }
 
 Interval ExprCompiler::interval(const Linear& v) const {
+  if (v.too_large) return {};
   __int128 lo = v.constant, hi = v.constant;
   for (const auto& [reg, k] : v.terms) {
     const Interval part = scale(interval(reg), k);
@@ -202,6 +201,7 @@ Linear ExprCompiler::linear_of(int reg) const {
 }
 
 int ExprCompiler::materialize(const Linear& v) {
+  if (v.too_large) not_supported("an address beyond 64 bits");
   if (v.terms.empty()) return constant(v.constant);
   if (v.terms.size() == 1 && v.constant == 0 && v.terms[0].second == 1) return v.terms[0].first;
   const Interval range = interval(v);
@@ -373,10 +373,14 @@ int ExprCompiler::integer_binary(BinaryOp op, DType t, int a, int b) {
       return u64 ? divide(Op::div_u, {}) : wrap(divide(Op::trunc_div_i, {}), t, {});
     case BinaryOp::trunc_mod:
       return divide(u64 ? Op::mod_u : Op::trunc_mod_i, interval_of(t));
+    // Of unsigned 64-bit values the intervals speak of the bit patterns: the order is another, the result one of the
+    // two.
     case BinaryOp::min:
-      return emit(u64 ? Op::min_u : Op::min_i, a, b, 0, 0, {std::min(x.lo, y.lo), std::min(x.hi, y.hi)});
+      if (u64) return emit(Op::min_u, a, b, 0, 0, hull(x, y));
+      return emit(Op::min_i, a, b, 0, 0, {std::min(x.lo, y.lo), std::min(x.hi, y.hi)});
     case BinaryOp::max:
-      return emit(u64 ? Op::max_u : Op::max_i, a, b, 0, 0, {std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
+      if (u64) return emit(Op::max_u, a, b, 0, 0, hull(x, y));
+      return emit(Op::max_i, a, b, 0, 0, {std::max(x.lo, y.lo), std::max(x.hi, y.hi)});
     case BinaryOp::eq:
       return emit(Op::eq_i, a, b, 0, 0, {0, 1});
     case BinaryOp::ne:

@@ -23,6 +23,7 @@ Interval interval_of(DType);
 struct Linear {
   int64_t constant = 0;
   std::vector<std::pair<int, int64_t>> terms;
+  bool too_large = false;  ///< a number here left 64 bits: the sum is not usable (its interval is unknown)
 };
 
 /// Thrown inside the compiler, turned into a refusal at its boundary.
