@@ -19,6 +19,10 @@ int64_t clamp(__int128 v) {
   return static_cast<int64_t>(std::clamp(v, -limit, limit));
 }
 
+/// One open side makes the whole interval unknown: where a bound was cut off, the value may have wrapped past the
+/// other.
+Interval whole_or_nothing(Interval v) { return v.known() ? v : Interval{}; }
+
 Interval hull(Interval a, Interval b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
 
 Interval scale(Interval a, int64_t k) {
@@ -61,7 +65,7 @@ Interval interval_of(DType t) {
 
 int ExprCompiler::fresh(Interval v) {
   code_.registers.push_back({});
-  intervals_.push_back(v);
+  intervals_.push_back(whole_or_nothing(v));
   return static_cast<int>(code_.registers.size()) - 1;
 }
 
@@ -488,7 +492,7 @@ int ExprCompiler::choose(const Expr& condition, const Expr& then_value, const Ex
   emit_to(Op::mov, out, b);
   patch(to_end);
   memo_ = before;
-  intervals_[static_cast<size_t>(out)] = hull(interval(a), interval(b));
+  intervals_[static_cast<size_t>(out)] = whole_or_nothing(hull(interval(a), interval(b)));
   return out;
 }
 

@@ -77,6 +77,28 @@ TEST(InterpretExpr, UnsignedSixtyFourBitIntegersAreUnsigned) {
   EXPECT_EQ(f.get(0), 0x1p64);
 }
 
+// Found by the random expressions of interpret_fuzz_test.cpp: bounds that are kept across a wrap order values wrongly.
+TEST(InterpretExpr, BoundsDoNotSurviveAWrap) {
+  const int64_t large = 3590176467218542804;  // · 8 wraps to a negative number
+  const Tensor least = evaluate1<int64_t>(kInt64, kInt64, {0}, [&](Expr) {
+    return make<Binary>(kInt64, BinaryOp::min,
+                        make<Binary>(kInt64, BinaryOp::mul, int_imm(large, kInt64), int_imm(8, kInt64)),
+                        int_imm(12, kInt64));
+  });
+  EXPECT_EQ(least.get_int(0), static_cast<int64_t>(static_cast<uint64_t>(large) * 8));
+  // 3 · -7 and 3 as bit patterns of uint64: the product is the larger one.
+  const DType u64 = type("uint64");
+  Buffer out = make_buffer("out", u64, shape_of({4}));
+  Var i = make_var("i");
+  const Expr v = cast(u64, i);
+  const Expr most = make<Binary>(u64, BinaryOp::max, make<Binary>(u64, BinaryOp::mul, v, int_imm(-7, u64)), v);
+  FunctionRef f =
+      make_function({out}, make_loop(i, int_imm(4), store(out, {i}, make<Binary>(u64, BinaryOp::mul, most, v))));
+  std::vector<Tensor> args = {Tensor(u64, {4})};
+  ASSERT_TRUE(interpret(*f, args));
+  for (int64_t e = 0; e < 4; ++e) EXPECT_EQ(args[0].get_int(e), -7 * e * e);
+}
+
 TEST(InterpretExpr, EveryOperationOfANarrowFloatRounds) {
   Rng rng(5);
   std::vector<double> a, b;
