@@ -19,7 +19,8 @@ namespace {
 
 bool is_identifier(const std::string& s) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !s.empty() && letter(s[0]) && std::all_of(s.begin(), s.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  return !s.empty() && letter(s[0]) &&
+         std::all_of(s.begin(), s.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
 Result<Schedule> scheduled(const ExportRequest& r) {
@@ -63,8 +64,10 @@ Result<std::string> runtime_file(const std::string& name) {
 Status add_cpu(const ExportRequest& r, std::vector<ExportFile>& files, std::vector<std::string>& objects) {
   TW_TRY(Schedule s, scheduled(r));
   TW_TRY(codegen::CompiledObject kernel, build(s.function(), r.name + "_kernel", r.target));
-  TW_TRY(codegen::CompiledObject reference, build(Schedule(r.program).function(), r.name + "_reference_kernel", r.target));
-  files.push_back({r.name + ".h", export_header(r, s.function(), kernel.workspace_bytes, kernel.workspace_slice_bytes)});
+  TW_TRY(codegen::CompiledObject reference,
+         build(Schedule(r.program).function(), r.name + "_reference_kernel", r.target));
+  files.push_back(
+      {r.name + ".h", export_header(r, s.function(), kernel.workspace_bytes, kernel.workspace_slice_bytes)});
   files.push_back({r.name + ".o", kernel.object});
   files.push_back({r.name + "_reference.o", reference.object});
   TW_TRY(std::string runtime, runtime_file("tw_runtime.o"));
@@ -81,7 +84,8 @@ Result<std::vector<ExportFile>> export_files(const std::vector<ExportRequest>& r
   std::vector<ExportFile> files;
   for (const ExportRequest& r : requests) {
     if (!is_identifier(r.name))
-      return refuse(Refusal(export_name_invalid, fmt::format("expected a C identifier as name, found \"{}\"", r.name)).with_help("pass --name NAME"));
+      return refuse(Refusal(export_name_invalid, fmt::format("expected a C identifier as name, found \"{}\"", r.name))
+                        .with_help("pass --name NAME"));
     if (form == "trace") {
       TW_TRY(Trace trace, trace_from_json(r.trace.empty() ? "[[],[]]" : r.trace));
       files.push_back({r.name + ".json", r.trace + "\n"});
@@ -94,7 +98,8 @@ Result<std::vector<ExportFile>> export_files(const std::vector<ExportRequest>& r
       TW_TRY_VOID(add_cpu(r, files, objects));
     } else {
       std::string hint = did_you_mean(form, {"trace", "program", "cpu"});
-      Refusal unknown(export_form_unknown, fmt::format("no export form is called \"{}\"; there are trace, program and cpu", form));
+      Refusal unknown(export_form_unknown,
+                      fmt::format("no export form is called \"{}\"; there are trace, program and cpu", form));
       return refuse(hint.empty() ? unknown : unknown.with_help(fmt::format("did you mean \"{}\"?", hint)));
     }
   }

@@ -1,5 +1,6 @@
-// Export: the best trace of a task as files that a production build uses: traces, a C header with object and shared library, and a
-// program that checks and times the kernel. Deterministic: same program, trace, target and toolchain give the same bytes.
+// Export: the best trace of a task as files that a production build uses: traces, a C header with object and shared
+// library, and a program that checks and times the kernel. Deterministic: same program, trace, target and toolchain
+// give the same bytes.
 #pragma once
 
 #include "ir/program.h"
@@ -16,21 +17,22 @@ TW_REFUSAL_CODE(runtime_missing, "runtime-missing", "the runtime of exported ker
 TW_REFUSAL_CODE(file_not_writable, "file-not-writable", "a file of the export cannot be written");
 
 struct ExportRequest {
-  std::string name;              ///< C identifier, e.g. gemm_512x512x512_float32
-  std::string title;             ///< operator and shapes, for the header comment
-  ProgramRef program;            ///< unscheduled
-  std::string trace;             ///< JSON; empty: the unscheduled program
+  std::string name;    ///< C identifier, e.g. gemm_512x512x512_float32
+  std::string title;   ///< operator and shapes, for the header comment
+  ProgramRef program;  ///< unscheduled
+  std::string trace;   ///< JSON; empty: the unscheduled program
   Target target;
-  std::string record;            ///< id, or empty
-  std::string measured;          ///< device and time as measured, in words; empty: not said
+  std::string record;    ///< id, or empty
+  std::string measured;  ///< device and time as measured, in words; empty: not said
 };
 
 struct ExportFile {
-  std::string name;    ///< relative to the export directory
+  std::string name;  ///< relative to the export directory
   std::string bytes;
 };
 
-/// Forms: "trace" (.json .py), "program" (scheduled program text), "cpu" (header, object, shared library, runtime, main.c, CMakeLists.txt).
+/// Forms: "trace" (.json .py), "program" (scheduled program text), "cpu" (header, object, shared library, runtime,
+/// main.c, CMakeLists.txt).
 Result<std::vector<ExportFile>> export_files(const std::vector<ExportRequest>&, const std::string& form);
 
 /// Writes the files (each under a temporary name, then renamed). The directory is made.

@@ -52,8 +52,10 @@ std::string export_header(const ExportRequest& r, const Function& f, int64_t wor
   std::string buffers;
   for (size_t i = 0; i < f.params.size(); ++i)
     if (const Buffer& b = f.params[i].buffer)
-      buffers += fmt::format(" *   buffers[{}]  {:<12} {} {}{}\n", i, b->name, shape_text(b), b->dtype.str(), is_written(f, b) ? ", written" : "");
-  return fmt::format(R"(/* {title}
+      buffers += fmt::format(" *   buffers[{}]  {:<12} {} {}{}\n", i, b->name, shape_text(b), b->dtype.str(),
+                             is_written(f, b) ? ", written" : "");
+  return fmt::format(
+      R"(/* {title}
  *
  * Made by Tilewright {version} for {target}.{record}{measured}
  *
@@ -83,28 +85,38 @@ static inline int32_t {name}(void* const* buffers, const int64_t* scalars) {{
 
 #endif
 )",
-                     fmt::arg("title", r.title), fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("target", r.target.text()),
-                     fmt::arg("record", r.record.empty() ? "" : " Record " + r.record + "."),
-                     fmt::arg("measured", r.measured.empty() ? "" : "\n * Measured: " + r.measured + "."), fmt::arg("name", r.name),
-                     fmt::arg("buffers", buffers), fmt::arg("workspace", workspace), fmt::arg("slice", slice));
+      fmt::arg("title", r.title), fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("target", r.target.text()),
+      fmt::arg("record", r.record.empty() ? "" : " Record " + r.record + "."),
+      fmt::arg("measured", r.measured.empty() ? "" : "\n * Measured: " + r.measured + "."), fmt::arg("name", r.name),
+      fmt::arg("buffers", buffers), fmt::arg("workspace", workspace), fmt::arg("slice", slice));
 }
 
 std::string export_main(const std::vector<ExportRequest>& requests) {
   std::string includes, rows, tables;
   for (const ExportRequest& r : requests) {
     const Function& f = *r.program->main();
-    includes += fmt::format("#include \"{}.h\"\nint32_t {}_reference_kernel(void* const*, const int64_t*, const tw_host*);\n", r.name, r.name);
+    includes +=
+        fmt::format("#include \"{}.h\"\nint32_t {}_reference_kernel(void* const*, const int64_t*, const tw_host*);\n",
+                    r.name, r.name);
     std::string list;
     for (const Param& p : f.params)
       if (p.buffer)
         list += fmt::format("  {{{}, {}, '{}', {}}},\n", elements(p.buffer), p.buffer->dtype.element_bytes(),
-                            p.buffer->dtype == kBFloat16 ? 'b' : p.buffer->dtype.is_float() ? 'f' : p.buffer->dtype.is_uint() ? 'u' : 'i',
+                            p.buffer->dtype == kBFloat16 ? 'b'
+                            : p.buffer->dtype.is_float() ? 'f'
+                            : p.buffer->dtype.is_uint()  ? 'u'
+                                                         : 'i',
                             is_written(f, p.buffer) ? 1 : 0);
-    tables += fmt::format("static const tensor {0}_tensors[] = {{\n{1}}};\nstatic int32_t call_{0}(void* const* b) {{ return {0}(b, 0); }}\n", r.name, list);
-    rows += fmt::format("  {{\"{0}\", {0}_tensors, sizeof {0}_tensors / sizeof(tensor), {1}, call_{0}, {0}_reference_kernel}},\n", r.name,
-                        reduction_length(f));
+    tables += fmt::format(
+        "static const tensor {0}_tensors[] = {{\n{1}}};\nstatic int32_t call_{0}(void* const* b) {{ return {0}(b, 0); "
+        "}}\n",
+        r.name, list);
+    rows += fmt::format(
+        "  {{\"{0}\", {0}_tensors, sizeof {0}_tensors / sizeof(tensor), {1}, call_{0}, {0}_reference_kernel}},\n",
+        r.name, reduction_length(f));
   }
-  return fmt::format(R"(/* Checks each exported kernel against its unscheduled program on random inputs, and times it. Exit status 1 on a wrong result. */
+  return fmt::format(
+      R"(/* Checks each exported kernel against its unscheduled program on random inputs, and times it. Exit status 1 on a wrong result. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,13 +224,15 @@ int main(void) {{
   return wrong;
 }}
 )",
-                     fmt::arg("includes", includes), fmt::arg("tables", tables), fmt::arg("rows", rows), fmt::arg("reference_workspace", int64_t{1} << 28),
-                     fmt::arg("reference_slice", int64_t{1} << 20));
+      fmt::arg("includes", includes), fmt::arg("tables", tables), fmt::arg("rows", rows),
+      fmt::arg("reference_workspace", int64_t{1} << 28), fmt::arg("reference_slice", int64_t{1} << 20));
 }
 
 std::string export_cmake(const std::vector<ExportRequest>& requests) {
   std::string objects;
-  for (const ExportRequest& r : requests) objects += fmt::format("  ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.o ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}_reference.o\n", r.name);
+  for (const ExportRequest& r : requests)
+    objects +=
+        fmt::format("  ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}.o ${{CMAKE_CURRENT_SOURCE_DIR}}/{0}_reference.o\n", r.name);
   return fmt::format(R"(cmake_minimum_required(VERSION 3.16)
 project(check C)
 find_package(Threads REQUIRED)

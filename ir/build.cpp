@@ -28,12 +28,16 @@ bool is_integer_literal(const Expr& e) { return e->kind == ExprKind::kIntImm && 
 void unify(Expr& a, Expr& b) {
   if (a->dtype == b->dtype) return;
   if (a->dtype.lanes != b->dtype.lanes) {
-    if (a->dtype.lanes == 1) a = broadcast(a, b->dtype.lanes);
-    else if (b->dtype.lanes == 1) b = broadcast(b, a->dtype.lanes);
+    if (a->dtype.lanes == 1)
+      a = broadcast(a, b->dtype.lanes);
+    else if (b->dtype.lanes == 1)
+      b = broadcast(b, a->dtype.lanes);
   }
   if (a->dtype == b->dtype) return;
-  if (is_integer_literal(b)) b = cast(a->dtype, b);
-  else if (is_integer_literal(a)) a = cast(b->dtype, a);
+  if (is_integer_literal(b))
+    b = cast(a->dtype, b);
+  else if (is_integer_literal(a))
+    a = cast(b->dtype, a);
 }
 
 Expr fold_identities(BinaryOp op, const Expr& a, const Expr& b) {
@@ -74,7 +78,8 @@ Expr fold_identities(BinaryOp op, const Expr& a, const Expr& b) {
       if (ca) return *ca ? a : b;
       if (cb) return *cb ? b : a;
       break;
-    default: break;
+    default:
+      break;
   }
   return nullptr;
 }
@@ -92,27 +97,46 @@ int64_t floor_mod(int64_t a, int64_t b) {
 
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b) {
   int64_t r = 0;
-  bool divides = op == BinaryOp::trunc_div || op == BinaryOp::trunc_mod || op == BinaryOp::floor_div || op == BinaryOp::floor_mod;
+  bool divides =
+      op == BinaryOp::trunc_div || op == BinaryOp::trunc_mod || op == BinaryOp::floor_div || op == BinaryOp::floor_mod;
   if (divides && (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min()))) return std::nullopt;
   switch (op) {
-    case BinaryOp::add: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::sub: return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::mul: return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::div: return std::nullopt;
-    case BinaryOp::trunc_div: return a / b;
-    case BinaryOp::trunc_mod: return a % b;
-    case BinaryOp::floor_div: return floor_div(a, b);
-    case BinaryOp::floor_mod: return floor_mod(a, b);
-    case BinaryOp::min: return std::min(a, b);
-    case BinaryOp::max: return std::max(a, b);
-    case BinaryOp::eq: return a == b;
-    case BinaryOp::ne: return a != b;
-    case BinaryOp::lt: return a < b;
-    case BinaryOp::le: return a <= b;
-    case BinaryOp::gt: return a > b;
-    case BinaryOp::ge: return a >= b;
-    case BinaryOp::logical_and: return a && b;
-    case BinaryOp::logical_or: return a || b;
+    case BinaryOp::add:
+      return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::sub:
+      return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::mul:
+      return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::div:
+      return std::nullopt;
+    case BinaryOp::trunc_div:
+      return a / b;
+    case BinaryOp::trunc_mod:
+      return a % b;
+    case BinaryOp::floor_div:
+      return floor_div(a, b);
+    case BinaryOp::floor_mod:
+      return floor_mod(a, b);
+    case BinaryOp::min:
+      return std::min(a, b);
+    case BinaryOp::max:
+      return std::max(a, b);
+    case BinaryOp::eq:
+      return a == b;
+    case BinaryOp::ne:
+      return a != b;
+    case BinaryOp::lt:
+      return a < b;
+    case BinaryOp::le:
+      return a <= b;
+    case BinaryOp::gt:
+      return a > b;
+    case BinaryOp::ge:
+      return a >= b;
+    case BinaryOp::logical_and:
+      return a && b;
+    case BinaryOp::logical_or:
+      return a || b;
   }
   return std::nullopt;
 }
@@ -177,14 +201,15 @@ Expr cast(DType dtype, Expr value) {
 Expr select(Expr condition, Expr then_value, Expr else_value) {
   if (std::optional<int64_t> c = const_int(condition)) return *c ? then_value : else_value;
   unify(then_value, else_value);
-  TW_CHECK(then_value->dtype == else_value->dtype, "select arms have types {} and {}", then_value->dtype.str(), else_value->dtype.str());
+  TW_CHECK(then_value->dtype == else_value->dtype, "select arms have types {} and {}", then_value->dtype.str(),
+           else_value->dtype.str());
   DType dtype = then_value->dtype;
   return make<Select>(dtype, std::move(condition), std::move(then_value), std::move(else_value));
 }
 
 Expr load(Buffer buffer, std::vector<Expr> indices) {
-  TW_CHECK(static_cast<int>(indices.size()) == buffer->rank(), "{} indices for buffer {} of rank {}", indices.size(), buffer->name,
-           buffer->rank());
+  TW_CHECK(static_cast<int>(indices.size()) == buffer->rank(), "{} indices for buffer {} of rank {}", indices.size(),
+           buffer->name, buffer->rank());
   int lanes = indices.empty() ? 1 : indices.back()->dtype.lanes;
   DType dtype = buffer->dtype.with_lanes(lanes * buffer->dtype.lanes);
   return make<Load>(dtype, std::move(buffer), std::move(indices));

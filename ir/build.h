@@ -1,5 +1,6 @@
-// Constructors of expressions with local constant folding (x + 0, 2 * 3, min(a, a) …). Deeper simplification: ir/simplify.
-// Operands must have one type; an IntImm operand takes the other side's type (as literals do in program text).
+// Constructors of expressions with local constant folding (x + 0, 2 * 3, min(a, a) …). Deeper simplification:
+// ir/simplify. Operands must have one type; an IntImm operand takes the other side's type (as literals do in program
+// text).
 #pragma once
 
 #include "ir/expr.h"

@@ -8,7 +8,19 @@
 
 namespace tilewright {
 
-enum class TypeCode : uint8_t { boolean, integer, unsigned_integer, ieee_float, bfloat, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float4_e2m1fn, handle, void_type };
+enum class TypeCode : uint8_t {
+  boolean,
+  integer,
+  unsigned_integer,
+  ieee_float,
+  bfloat,
+  float8_e4m3fn,
+  float8_e5m2,
+  float8_e8m0fnu,
+  float4_e2m1fn,
+  handle,
+  void_type
+};
 
 struct DType {
   TypeCode code = TypeCode::void_type;

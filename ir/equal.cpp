@@ -18,8 +18,9 @@ class Compare {
     if (a->kind != b->kind || a->dtype != b->dtype) return differ(a.get(), b.get(), "kind or type");
     if (const VarNode* va = as<VarNode>(a)) return use(va, as<VarNode>(b)) || differ(a.get(), b.get(), "variable");
     switch (a->kind) {
-#define TW_EXPR(Node) \
-  case ExprKind::k##Node: return nodes(static_cast<const Node&>(*a), static_cast<const Node&>(*b));
+#define TW_EXPR(Node)     \
+  case ExprKind::k##Node: \
+    return nodes(static_cast<const Node&>(*a), static_cast<const Node&>(*b));
 #define TW_STMT(Node)
 #include "ir/nodes.def"
 #undef TW_EXPR
@@ -33,8 +34,9 @@ class Compare {
     if (a->kind != b->kind) return differ(a.get(), b.get(), "kind of statement");
     switch (a->kind) {
 #define TW_EXPR(Node)
-#define TW_STMT(Node) \
-  case StmtKind::k##Node: return nodes(static_cast<const Node&>(*a), static_cast<const Node&>(*b));
+#define TW_STMT(Node)     \
+  case StmtKind::k##Node: \
+    return nodes(static_cast<const Node&>(*a), static_cast<const Node&>(*b));
 #include "ir/nodes.def"
 #undef TW_EXPR
 #undef TW_STMT
@@ -81,11 +83,12 @@ class Compare {
     return true;
   }
   bool bind(const Buffer& a, const Buffer& b) {
-    if (a->dtype != b->dtype || a->scope != b->scope || a->align != b->align || a->offset_factor != b->offset_factor) return false;
+    if (a->dtype != b->dtype || a->scope != b->scope || a->align != b->align || a->offset_factor != b->offset_factor)
+      return false;
     bool saved = map_free_;
     map_free_ = true;  // symbolic extents and strides are bound by the buffer that names them first
-    bool equal = fields(a->shape, b->shape) && fields(a->strides, b->strides) && exprs(a->elem_offset, b->elem_offset) &&
-                 use(a->data.get(), b->data.get());
+    bool equal = fields(a->shape, b->shape) && fields(a->strides, b->strides) &&
+                 exprs(a->elem_offset, b->elem_offset) && use(a->data.get(), b->data.get());
     map_free_ = saved;
     buffers_[a.get()] = b.get();
     return equal;
@@ -124,11 +127,14 @@ class Compare {
     return fields(a, b) || differ(&a, &b, "content");
   }
   bool nodes(const For& a, const For& b) {
-    bool header = exprs(a.min, b.min) && exprs(a.extent, b.extent) && exprs(a.step, b.step) && a.loop_kind == b.loop_kind &&
-                  a.thread == b.thread && a.annotations == b.annotations && bind(a.var, b.var);
+    bool header = exprs(a.min, b.min) && exprs(a.extent, b.extent) && exprs(a.step, b.step) &&
+                  a.loop_kind == b.loop_kind && a.thread == b.thread && a.annotations == b.annotations &&
+                  bind(a.var, b.var);
     return header ? stmts(a.body, b.body) : differ(&a, &b, "loop header");
   }
-  bool nodes(const Let& a, const Let& b) { return exprs(a.value, b.value) && bind(a.var, b.var) && exprs(a.body, b.body); }
+  bool nodes(const Let& a, const Let& b) {
+    return exprs(a.value, b.value) && bind(a.var, b.var) && exprs(a.body, b.body);
+  }
   bool nodes(const Bind& a, const Bind& b) {
     return exprs(a.value, b.value) && bind(a.var, b.var) && stmts(a.body, b.body);
   }
@@ -136,10 +142,12 @@ class Compare {
     // env_thread variables are introduced by their attribute
     const VarNode *va = as<VarNode>(a.node), *vb = as<VarNode>(b.node);
     bool node_equal = va && vb ? use(va, vb) || pair(va, vb) : exprs(a.node, b.node);
-    return (node_equal && a.key == b.key && exprs(a.value, b.value)) ? stmts(a.body, b.body) : differ(&a, &b, "attribute");
+    return (node_equal && a.key == b.key && exprs(a.value, b.value)) ? stmts(a.body, b.body)
+                                                                     : differ(&a, &b, "attribute");
   }
   bool nodes(const Allocate& a, const Allocate& b) {
-    return bind(a.buffer, b.buffer) && a.annotations == b.annotations ? stmts(a.body, b.body) : differ(&a, &b, "allocation");
+    return bind(a.buffer, b.buffer) && a.annotations == b.annotations ? stmts(a.body, b.body)
+                                                                      : differ(&a, &b, "allocation");
   }
   bool nodes(const DeclBuffer& a, const DeclBuffer& b) {
     return bind(a.buffer, b.buffer) ? stmts(a.body, b.body) : differ(&a, &b, "buffer declaration");
@@ -188,8 +196,9 @@ class HashTree {
     if (const VarNode* v = as<VarNode>(e)) return hash_combine(v->dtype.key(), number(vars_, v));
     Hash64 h = hash_combine(static_cast<Hash64>(e->kind) + 1, e->dtype.key());
     switch (e->kind) {
-#define TW_EXPR(Node) \
-  case ExprKind::k##Node: return hash_combine(h, field(static_cast<const Node&>(*e)));
+#define TW_EXPR(Node)     \
+  case ExprKind::k##Node: \
+    return hash_combine(h, field(static_cast<const Node&>(*e)));
 #define TW_STMT(Node)
 #include "ir/nodes.def"
 #undef TW_EXPR
@@ -202,8 +211,9 @@ class HashTree {
     Hash64 h = static_cast<Hash64>(s->kind) + 101;
     switch (s->kind) {
 #define TW_EXPR(Node)
-#define TW_STMT(Node) \
-  case StmtKind::k##Node: return hash_combine(h, field(static_cast<const Node&>(*s)));
+#define TW_STMT(Node)     \
+  case StmtKind::k##Node: \
+    return hash_combine(h, field(static_cast<const Node&>(*s)));
 #include "ir/nodes.def"
 #undef TW_EXPR
 #undef TW_STMT

@@ -16,7 +16,8 @@ struct Difference {
 
 bool structural_equal(const Program&, const Program&, Difference* = nullptr);
 bool structural_equal(const Function&, const Function&, Difference* = nullptr);
-/// Free variables and buffers are equal only to themselves, unless map_free is set: then they are paired at first meeting.
+/// Free variables and buffers are equal only to themselves, unless map_free is set: then they are paired at first
+/// meeting.
 bool structural_equal(const Stmt&, const Stmt&, bool map_free = false, Difference* = nullptr);
 bool structural_equal(const Expr&, const Expr&, bool map_free = false);
 

@@ -98,7 +98,8 @@ Stmt make_seq(std::vector<Stmt> stmts) {
 
 Stmt make_loop(Var var, Expr extent, Stmt body, ForKind kind) {
   Expr zero = int_imm(0, var->dtype);
-  return make_stmt<For>(std::move(var), zero, std::move(extent), Expr(), kind, std::string(), AttrDict(), std::move(body));
+  return make_stmt<For>(std::move(var), zero, std::move(extent), Expr(), kind, std::string(), AttrDict(),
+                        std::move(body));
 }
 
 // --- functions -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-// Expressions, buffers and regions. Nodes are immutable and reference-counted; a node is made by `make<Node>(…)` and changed by
-// copying (`edit`, then `finish`). Every node stores a hash of its content, in which variables and buffers count by their id:
-// equal hashes mean the same computation on the same variables (the key of memo tables). Equality up to renaming is
-// ir/equal.h. Read next: stmt.h, program.h, build.h (constructors with folding), visit.h, rewrite.h.
+// Expressions, buffers and regions. Nodes are immutable and reference-counted; a node is made by `make<Node>(…)` and
+// changed by copying (`edit`, then `finish`). Every node stores a hash of its content, in which variables and buffers
+// count by their id: equal hashes mean the same computation on the same variables (the key of memo tables). Equality up
+// to renaming is ir/equal.h. Read next: stmt.h, program.h, build.h (constructors with folding), visit.h, rewrite.h.
 #pragma once
 
 #include <map>
@@ -40,11 +40,12 @@ using Expr = Ref<ExprNode>;
 /// A process-wide fresh number. Ids grow in creation order, which is the only thing that results may depend on.
 uint64_t fresh_id();
 
-#define TW_EXPR_NODE(Node)                                        \
-  static constexpr ExprKind kKind = ExprKind::k##Node;            \
+#define TW_EXPR_NODE(Node)                             \
+  static constexpr ExprKind kKind = ExprKind::k##Node; \
   Node() : ExprNode(kKind) {}
 
-/// A scalar variable: loop variable, block iter, parameter, let. Identity is the id; the name is only a hint for printing.
+/// A scalar variable: loop variable, block iter, parameter, let. Identity is the id; the name is only a hint for
+/// printing.
 struct VarNode : ExprNode {
   TW_EXPR_NODE(VarNode)
   std::string name;
@@ -83,7 +84,26 @@ struct Cast : ExprNode {
 
 /// floor_div and floor_mod round towards minus infinity (the mod has the divisor's sign); trunc_* towards zero.
 /// div is for floats. Comparisons and and/or give bool. and/or may evaluate both sides.
-enum class BinaryOp : uint8_t { add, sub, mul, div, trunc_div, trunc_mod, floor_div, floor_mod, min, max, eq, ne, lt, le, gt, ge, logical_and, logical_or };
+enum class BinaryOp : uint8_t {
+  add,
+  sub,
+  mul,
+  div,
+  trunc_div,
+  trunc_mod,
+  floor_div,
+  floor_mod,
+  min,
+  max,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or
+};
 
 /// Both operands have one type (lanes included).
 struct Binary : ExprNode {
@@ -194,14 +214,14 @@ Hash64 hash_attr(const Attr&);
 struct BufferNode : RefCounted {
   std::string name;  ///< hint for printing; identity is the id
   uint64_t id = 0;
-  Var data;          ///< the pointer (dtype handle); two buffers that share it are aliases
-  DType dtype;       ///< element type
+  Var data;     ///< the pointer (dtype handle); two buffers that share it are aliases
+  DType dtype;  ///< element type
   std::vector<Expr> shape;
-  std::vector<Expr> strides;      ///< in elements; empty = compact row-major
-  Expr elem_offset;               ///< null = 0
-  std::string scope = "global";   ///< schedule-language.md §1.2
-  int align = 64;                 ///< bytes
-  int offset_factor = 0;          ///< elem_offset is a multiple of this many elements; 0 = no promise
+  std::vector<Expr> strides;     ///< in elements; empty = compact row-major
+  Expr elem_offset;              ///< null = 0
+  std::string scope = "global";  ///< schedule-language.md §1.2
+  int align = 64;                ///< bytes
+  int offset_factor = 0;         ///< elem_offset is a multiple of this many elements; 0 = no promise
   int rank() const { return static_cast<int>(shape.size()); }
 };
 /// A compact buffer with a fresh id and data variable.
@@ -216,7 +236,8 @@ struct BufferRegion {
   TW_FIELDS(buffer, region)
 };
 
-// --- making nodes ------------------------------------------------------------------------------------------------------
+// --- making nodes
+// ------------------------------------------------------------------------------------------------------
 
 Hash64 hash_field(const Expr&);
 Hash64 hash_field(const Var&);

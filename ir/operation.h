@@ -1,5 +1,6 @@
-// Operations: everything a Call may name (math, lane exchange, asynchronous copies, tensor instructions…). One record each,
-// registered from the file that owns it: ir/operations.cpp for math and control, schedule/intrinsics/ for hardware.
+// Operations: everything a Call may name (math, lane exchange, asynchronous copies, tensor instructions…). One record
+// each, registered from the file that owns it: ir/operations.cpp for math and control, schedule/intrinsics/ for
+// hardware.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ enum class OpGroup : uint8_t { math, integer, control, pointer, lanes, extern_ca
 
 struct Operation {
   static constexpr const char* registry_name = "operation";
-  std::string name;      ///< as printed after "T.": "exp", "if_then_else", "ptx.cp_async"
+  std::string name;                ///< as printed after "T.": "exp", "if_then_else", "ptx.cp_async"
   int min_args = 1, max_args = 1;  ///< max_args -1: any number
   OpEffect effect = OpEffect::pure;
   OpGroup group = OpGroup::math;

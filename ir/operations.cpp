@@ -20,14 +20,16 @@ struct Rows {
 };
 
 using enum OpEffect;
-const Rows unary_math{OpGroup::math, pure, 1, 1,
-                      {"abs",  "fabs",  "sqrt",  "rsqrt", "exp",   "exp2",  "exp10", "log",  "log2",  "log10", "log1p",
-                       "sigmoid", "tanh", "erf", "sin",   "cos",   "tan",   "sinh",  "cosh", "asin",  "acos",  "atan",
-                       "asinh", "acosh", "atanh", "floor", "ceil",  "trunc", "round", "nearbyint", "isnan", "isinf", "isfinite",
-                       "popcount", "clz"}};
+const Rows unary_math{
+    OpGroup::math, pure, 1, 1, {"abs",   "fabs",      "sqrt",  "rsqrt", "exp",      "exp2",     "exp10",
+                                "log",   "log2",      "log10", "log1p", "sigmoid",  "tanh",     "erf",
+                                "sin",   "cos",       "tan",   "sinh",  "cosh",     "asin",     "acos",
+                                "atan",  "asinh",     "acosh", "atanh", "floor",    "ceil",     "trunc",
+                                "round", "nearbyint", "isnan", "isinf", "isfinite", "popcount", "clz"}};
 const Rows binary_math{OpGroup::math, pure, 2, 2, {"pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "ldexp"}};
 const Rows ternary_math{OpGroup::math, pure, 3, 3, {"fma"}};
-const Rows bits{OpGroup::integer, pure, 2, 2, {"shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor"}};
+const Rows bits{
+    OpGroup::integer, pure, 2, 2, {"shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor"}};
 const Rows bit_not{OpGroup::integer, pure, 1, 1, {"bitwise_not", "reinterpret"}};
 const Rows fixed_point{OpGroup::integer, pure, 4, 4, {"q_multiply_shift"}};
 const Rows fixed_point_axis{OpGroup::integer, pure, 7, 7, {"q_multiply_shift_per_axis"}};

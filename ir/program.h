@@ -7,8 +7,8 @@ namespace tilewright {
 
 /// A parameter: a buffer (passed as a pointer), a scalar, or an opaque pointer (handle without buffer).
 struct Param {
-  Var var;        ///< the scalar, or the handle
-  Buffer buffer;  ///< null for scalars and opaque pointers
+  Var var;                 ///< the scalar, or the handle
+  Buffer buffer;           ///< null for scalars and opaque pointers
   bool by_handle = false;  ///< written as `a: T.handle` + `T.match_buffer(a, …)`
   TW_FIELDS(var, buffer, by_handle)
 };

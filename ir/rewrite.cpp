@@ -68,21 +68,31 @@ Expr map_children(const Expr& e, const OnExpr& f) {
     case ExprKind::kVarNode:
     case ExprKind::kIntImm:
     case ExprKind::kFloatImm:
-    case ExprKind::kStringImm: return e;
-    case ExprKind::kCast: return map_node<Cast>(e, f, none);
+    case ExprKind::kStringImm:
+      return e;
+    case ExprKind::kCast:
+      return map_node<Cast>(e, f, none);
     case ExprKind::kBinary: {  // rebuilt through the folding constructor: substitution then folds as it goes
       const Binary* node = as<Binary>(e);
       Expr a = f(node->a), b = f(node->b);
       return a.same_as(node->a) && b.same_as(node->b) ? e : binary(node->op, std::move(a), std::move(b));
     }
-    case ExprKind::kNot: return map_node<Not>(e, f, none);
-    case ExprKind::kSelect: return map_node<Select>(e, f, none);
-    case ExprKind::kLoad: return map_node<Load>(e, f, none);
-    case ExprKind::kRamp: return map_node<Ramp>(e, f, none);
-    case ExprKind::kBroadcast: return map_node<Broadcast>(e, f, none);
-    case ExprKind::kShuffle: return map_node<Shuffle>(e, f, none);
-    case ExprKind::kLet: return map_node<Let>(e, f, none);
-    case ExprKind::kCall: return map_node<Call>(e, f, none);
+    case ExprKind::kNot:
+      return map_node<Not>(e, f, none);
+    case ExprKind::kSelect:
+      return map_node<Select>(e, f, none);
+    case ExprKind::kLoad:
+      return map_node<Load>(e, f, none);
+    case ExprKind::kRamp:
+      return map_node<Ramp>(e, f, none);
+    case ExprKind::kBroadcast:
+      return map_node<Broadcast>(e, f, none);
+    case ExprKind::kShuffle:
+      return map_node<Shuffle>(e, f, none);
+    case ExprKind::kLet:
+      return map_node<Let>(e, f, none);
+    case ExprKind::kCall:
+      return map_node<Call>(e, f, none);
   }
   TW_UNREACHABLE();
 }
@@ -90,8 +100,9 @@ Expr map_children(const Expr& e, const OnExpr& f) {
 Stmt map_children(const Stmt& s, const OnExpr& on_expr, const OnStmt& on_stmt) {
   switch (s->kind) {
 #define TW_EXPR(Node)
-#define TW_STMT(Node) \
-  case StmtKind::k##Node: return map_node<Node>(s, on_expr, on_stmt);
+#define TW_STMT(Node)     \
+  case StmtKind::k##Node: \
+    return map_node<Node>(s, on_expr, on_stmt);
 #include "ir/nodes.def"
 #undef TW_EXPR
 #undef TW_STMT
@@ -148,7 +159,7 @@ class ReplaceBuffers : public Rewriter {
     return it == map_.end() ? b : it->second;
   }
   template <class Node>
-  Stmt swap(const Stmt& s, const Node& node, Buffer Node::*field) const {
+  Stmt swap(const Stmt& s, const Node& node, Buffer Node::* field) const {
     Buffer mapped = map(node.*field);
     if (mapped.same_as(node.*field)) return s;
     auto copy = edit(node);

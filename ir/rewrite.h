@@ -10,20 +10,23 @@ namespace tilewright {
 
 /// Children replaced by f(child). Loop and block ids are kept.
 Expr map_children(const Expr&, const std::function<Expr(const Expr&)>& f);
-Stmt map_children(const Stmt&, const std::function<Expr(const Expr&)>& on_expr, const std::function<Stmt(const Stmt&)>& on_stmt);
+Stmt map_children(const Stmt&, const std::function<Expr(const Expr&)>& on_expr,
+                  const std::function<Stmt(const Stmt&)>& on_stmt);
 
 /// Base of multi-case rewriters: override what matters and call the base for the rest.
 class Rewriter {
  public:
   virtual ~Rewriter() = default;
-  virtual Expr operator()(const Expr& e) { return map_children(e, [this](const Expr& c) { return (*this)(c); }); }
+  virtual Expr operator()(const Expr& e) {
+    return map_children(e, [this](const Expr& c) { return (*this)(c); });
+  }
   virtual Stmt operator()(const Stmt& s) {
-    return map_children(
-        s, [this](const Expr& c) { return (*this)(c); }, [this](const Stmt& c) { return (*this)(c); });
+    return map_children(s, [this](const Expr& c) { return (*this)(c); }, [this](const Stmt& c) { return (*this)(c); });
   }
 };
 
-/// Variables by identity. Bound occurrences (loop variables, iters, lets) are not renamed: the map must not contain them.
+/// Variables by identity. Bound occurrences (loop variables, iters, lets) are not renamed: the map must not contain
+/// them.
 using VarMap = std::unordered_map<const VarNode*, Expr>;
 Expr substitute(const Expr&, const VarMap&);
 Stmt substitute(const Stmt&, const VarMap&);

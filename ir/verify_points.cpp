@@ -29,7 +29,7 @@ std::optional<int64_t> binary_at(const Binary& b, const VarValues& p) {
 /// Chooses the first or last value of each loop; nothing when a bound is not known or a loop does not run.
 /// `lasts`: the number of the last iteration of each loop.
 std::optional<VarValues> corner(const Surroundings& around, const std::vector<int64_t>& steps_from_start,
-                            std::vector<int64_t>* lasts = nullptr) {
+                                std::vector<int64_t>* lasts = nullptr) {
   VarValues p;
   for (size_t i = 0; i < around.variables.size(); ++i) {
     const Surroundings::Variable& v = around.variables[i];

@@ -38,8 +38,9 @@ void field_children(const T& x, const OnExpr& fe, const OnStmt& fs) {
 void for_each_child(const ExprNode& e, const OnExpr& f) {
   static const OnStmt none;
   switch (e.kind) {
-#define TW_EXPR(Node) \
-  case ExprKind::k##Node: return field_children(static_cast<const Node&>(e), f, none);
+#define TW_EXPR(Node)     \
+  case ExprKind::k##Node: \
+    return field_children(static_cast<const Node&>(e), f, none);
 #define TW_STMT(Node)
 #include "ir/nodes.def"
 #undef TW_EXPR
@@ -50,8 +51,9 @@ void for_each_child(const ExprNode& e, const OnExpr& f) {
 void for_each_child(const StmtNode& s, const OnExpr& on_expr, const OnStmt& on_stmt) {
   switch (s.kind) {
 #define TW_EXPR(Node)
-#define TW_STMT(Node) \
-  case StmtKind::k##Node: return field_children(static_cast<const Node&>(s), on_expr, on_stmt);
+#define TW_STMT(Node)     \
+  case StmtKind::k##Node: \
+    return field_children(static_cast<const Node&>(s), on_expr, on_stmt);
 #include "ir/nodes.def"
 #undef TW_EXPR
 #undef TW_STMT
@@ -65,8 +67,7 @@ void walk(const Expr& e, const ExprVisit& visit) {
 
 void walk(const Stmt& s, const ExprVisit& on_expr, const StmtVisit& on_stmt) {
   if (!on_stmt(s)) return;
-  for_each_child(
-      *s, [&](const Expr& e) { walk(e, on_expr); }, [&](const Stmt& c) { walk(c, on_expr, on_stmt); });
+  for_each_child(*s, [&](const Expr& e) { walk(e, on_expr); }, [&](const Stmt& c) { walk(c, on_expr, on_stmt); });
 }
 
 void walk_stmts(const Stmt& s, const StmtVisit& visit) {
@@ -82,8 +83,7 @@ void walk_stmts(const Stmt& s, const StmtVisit& visit) {
     return;
   }
   if (s->kind == StmtKind::kStore || s->kind == StmtKind::kEvaluate) return;
-  for_each_child(
-      *s, [](const Expr&) {}, [&](const Stmt& c) { walk_stmts(c, visit); });
+  for_each_child(*s, [](const Expr&) {}, [&](const Stmt& c) { walk_stmts(c, visit); });
 }
 
 bool uses_any(const Expr& e, const std::function<bool(const VarNode*)>& predicate) {

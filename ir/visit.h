@@ -1,5 +1,6 @@
 // Reading trees. Children derive from the nodes' field lists; a new node kind needs nothing here.
-//   walk(stmt, [&](const Expr& e) { …; return true; }, [&](const Stmt& s) { …; return true; });   // false: do not descend
+//   walk(stmt, [&](const Expr& e) { …; return true; }, [&](const Stmt& s) { …; return true; });   // false: do not
+//   descend
 #pragma once
 
 #include <functional>
@@ -10,9 +11,10 @@ namespace tilewright {
 
 /// Calls f(child) for each direct child expression.
 void for_each_child(const ExprNode&, const std::function<void(const Expr&)>& f);
-/// Calls on_expr / on_stmt for each direct child, in evaluation order of the fields (extents, indices, regions, bindings,
-/// predicates, init, body). Buffers' shapes are not children of their uses.
-void for_each_child(const StmtNode&, const std::function<void(const Expr&)>& on_expr, const std::function<void(const Stmt&)>& on_stmt);
+/// Calls on_expr / on_stmt for each direct child, in evaluation order of the fields (extents, indices, regions,
+/// bindings, predicates, init, body). Buffers' shapes are not children of their uses.
+void for_each_child(const StmtNode&, const std::function<void(const Expr&)>& on_expr,
+                    const std::function<void(const Stmt&)>& on_stmt);
 
 /// Pre-order. The callbacks return whether to descend.
 using ExprVisit = std::function<bool(const Expr&)>;

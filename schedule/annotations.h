@@ -1,5 +1,5 @@
-// Annotation keys with a fixed meaning: where they may stand and which values they take. Unknown keys pass verbatim, except in
-// our own name space (tilewright.*), where a misspelt key would silently do nothing.
+// Annotation keys with a fixed meaning: where they may stand and which values they take. Unknown keys pass verbatim,
+// except in our own name space (tilewright.*), where a misspelt key would silently do nothing.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,8 @@
 namespace tilewright {
 
 TW_REFUSAL_CODE(annotation_value_invalid, "annotation-value-invalid", "the value does not fit the annotation's key");
-TW_REFUSAL_CODE(annotation_misplaced, "annotation-misplaced", "the annotation belongs on a block and stands on a loop, or the other way round");
+TW_REFUSAL_CODE(annotation_misplaced, "annotation-misplaced",
+                "the annotation belongs on a block and stands on a loop, or the other way round");
 TW_REFUSAL_CODE(annotation_unknown, "annotation-unknown", "no annotation tilewright.* has that name");
 
 enum class AnnotationPlace : uint8_t { block, loop, either };

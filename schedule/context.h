@@ -1,5 +1,5 @@
-// Context: what one application of a primitive sees: its arguments (resolved and type-checked), the state to change, random
-// numbers, and the ways to end: give() outputs and return {}, or return c.refuse(code, message).
+// Context: what one application of a primitive sees: its arguments (resolved and type-checked), the state to change,
+// random numbers, and the ways to end: give() outputs and return {}, or return c.refuse(code, message).
 #pragma once
 
 #include "ir/build.h"

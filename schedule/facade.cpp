@@ -25,14 +25,19 @@ TraceValue optional_text(const std::string& s) { return s.empty() ? TraceValue()
 
 }  // namespace
 
-Result<std::vector<IntRV>> Schedule::sample_perfect_tile(LoopRV l, int n, int limit, std::optional<TraceValue> decision) {
-  return many<IntRV>(call("sample_perfect_tile", {{"loop", l}, {"n", n}, {"max_innermost_factor", limit}}, std::move(decision)));
+Result<std::vector<IntRV>> Schedule::sample_perfect_tile(LoopRV l, int n, int limit,
+                                                         std::optional<TraceValue> decision) {
+  return many<IntRV>(
+      call("sample_perfect_tile", {{"loop", l}, {"n", n}, {"max_innermost_factor", limit}}, std::move(decision)));
 }
-Result<std::vector<IntRV>> Schedule::sample_partitioned_tile(LoopRV l, int n, int pos, int inner, std::optional<TraceValue> decision) {
-  return many<IntRV>(call("sample_partitioned_tile", {{"loop", l}, {"n", n}, {"partition_pos", pos}, {"innerpart_factor", inner}},
+Result<std::vector<IntRV>> Schedule::sample_partitioned_tile(LoopRV l, int n, int pos, int inner,
+                                                             std::optional<TraceValue> decision) {
+  return many<IntRV>(call("sample_partitioned_tile",
+                          {{"loop", l}, {"n", n}, {"partition_pos", pos}, {"innerpart_factor", inner}},
                           std::move(decision)));
 }
-Result<IntRV> Schedule::sample_categorical(std::vector<int64_t> candidates, std::vector<double> probs, std::optional<TraceValue> decision) {
+Result<IntRV> Schedule::sample_categorical(std::vector<int64_t> candidates, std::vector<double> probs,
+                                           std::optional<TraceValue> decision) {
   return one<IntRV>(call("sample_categorical", {{"candidates", candidates}, {"probs", probs}}, std::move(decision)));
 }
 Result<LoopRV> Schedule::sample_compute_location(BlockRV b, std::optional<TraceValue> decision) {
@@ -42,10 +47,18 @@ Result<BlockRV> Schedule::get_sblock(const std::string& name, const std::string&
   return one<BlockRV>(call("get_sblock", {{"name", name}, {"func_name", optional_text(func_name)}}));
 }
 Result<std::vector<LoopRV>> Schedule::get_loops(BlockRV b) { return many<LoopRV>(call("get_loops", {{"block", b}})); }
-Result<std::vector<BlockRV>> Schedule::get_child_blocks(Symbol s) { return many<BlockRV>(call("get_child_blocks", {{"block_or_loop", s}})); }
-Result<std::vector<BlockRV>> Schedule::get_producers(BlockRV b) { return many<BlockRV>(call("get_producers", {{"block", b}})); }
-Result<std::vector<BlockRV>> Schedule::get_consumers(BlockRV b) { return many<BlockRV>(call("get_consumers", {{"block", b}})); }
-Result<std::vector<BlockRV>> Schedule::get_output_blocks(BlockRV b) { return many<BlockRV>(call("get_output_blocks", {{"block", b}})); }
+Result<std::vector<BlockRV>> Schedule::get_child_blocks(Symbol s) {
+  return many<BlockRV>(call("get_child_blocks", {{"block_or_loop", s}}));
+}
+Result<std::vector<BlockRV>> Schedule::get_producers(BlockRV b) {
+  return many<BlockRV>(call("get_producers", {{"block", b}}));
+}
+Result<std::vector<BlockRV>> Schedule::get_consumers(BlockRV b) {
+  return many<BlockRV>(call("get_consumers", {{"block", b}}));
+}
+Result<std::vector<BlockRV>> Schedule::get_output_blocks(BlockRV b) {
+  return many<BlockRV>(call("get_output_blocks", {{"block", b}}));
+}
 Result<LoopRV> Schedule::fuse(std::vector<LoopRV> loops, bool preserve) {
   return one<LoopRV>(call("fuse", {{"loops", loops}, {"preserve_unit_iters", preserve}}));
 }
@@ -63,33 +76,46 @@ Result<LoopRV> Schedule::add_unit_loop(Symbol s) { return one<LoopRV>(call("add_
 Status Schedule::parallel(LoopRV l) { return none(call("parallel", {{"loop", l}})); }
 Status Schedule::vectorize(LoopRV l) { return none(call("vectorize", {{"loop", l}})); }
 Status Schedule::unroll(LoopRV l) { return none(call("unroll", {{"loop", l}})); }
-Status Schedule::bind(LoopRV l, const std::string& axis) { return none(call("bind", {{"loop", l}, {"thread_axis", axis}})); }
+Status Schedule::bind(LoopRV l, const std::string& axis) {
+  return none(call("bind", {{"loop", l}, {"thread_axis", axis}}));
+}
 Result<BlockRV> Schedule::cache_read(BlockRV b, int index, const std::string& scope, std::vector<BlockRV> consumers) {
-  return one<BlockRV>(call("cache_read", {{"block", b}, {"read_buffer_index", index}, {"storage_scope", scope}, {"consumer_blocks", consumers}}));
+  return one<BlockRV>(
+      call("cache_read",
+           {{"block", b}, {"read_buffer_index", index}, {"storage_scope", scope}, {"consumer_blocks", consumers}}));
 }
 Result<BlockRV> Schedule::cache_write(BlockRV b, int index, const std::string& scope, std::vector<BlockRV> consumers) {
-  return one<BlockRV>(call("cache_write", {{"block", b}, {"write_buffer_index", index}, {"storage_scope", scope}, {"consumer_blocks", consumers}}));
+  return one<BlockRV>(
+      call("cache_write",
+           {{"block", b}, {"write_buffer_index", index}, {"storage_scope", scope}, {"consumer_blocks", consumers}}));
 }
 Result<BlockRV> Schedule::reindex_cache_read(BlockRV b, int index, const std::string& scope, IndexMapRef map) {
-  return one<BlockRV>(call("reindex_cache_read", {{"block", b}, {"read_buffer_index", index}, {"storage_scope", scope}, {"index_map", map}}));
+  return one<BlockRV>(call("reindex_cache_read",
+                           {{"block", b}, {"read_buffer_index", index}, {"storage_scope", scope}, {"index_map", map}}));
 }
 Result<BlockRV> Schedule::reindex_cache_write(BlockRV b, int index, const std::string& scope, IndexMapRef map) {
-  return one<BlockRV>(call("reindex_cache_write", {{"block", b}, {"write_buffer_index", index}, {"storage_scope", scope}, {"index_map", map}}));
+  return one<BlockRV>(
+      call("reindex_cache_write",
+           {{"block", b}, {"write_buffer_index", index}, {"storage_scope", scope}, {"index_map", map}}));
 }
 Status Schedule::compute_at(BlockRV b, LoopRV l, bool preserve, int index) {
   return none(call("compute_at", {{"block", b}, {"loop", l}, {"preserve_unit_loops", preserve}, {"index", index}}));
 }
 Status Schedule::reverse_compute_at(BlockRV b, LoopRV l, bool preserve, int index) {
-  return none(call("reverse_compute_at", {{"block", b}, {"loop", l}, {"preserve_unit_loops", preserve}, {"index", index}}));
+  return none(
+      call("reverse_compute_at", {{"block", b}, {"loop", l}, {"preserve_unit_loops", preserve}, {"index", index}}));
 }
 Status Schedule::compute_inline(BlockRV b) { return none(call("compute_inline", {{"block", b}})); }
 Status Schedule::reverse_compute_inline(BlockRV b) { return none(call("reverse_compute_inline", {{"block", b}})); }
 Result<BlockRV> Schedule::decompose_reduction(BlockRV b, LoopRV l) {
   return one<BlockRV>(call("decompose_reduction", {{"block", b}, {"loop", l}}));
 }
-Result<BlockRV> Schedule::rfactor(LoopRV l, int axis) { return one<BlockRV>(call("rfactor", {{"loop", l}, {"factor_axis", axis}})); }
+Result<BlockRV> Schedule::rfactor(LoopRV l, int axis) {
+  return one<BlockRV>(call("rfactor", {{"loop", l}, {"factor_axis", axis}}));
+}
 Status Schedule::storage_align(BlockRV b, int index, int axis, int factor, int offset) {
-  return none(call("storage_align", {{"block", b}, {"buffer_index", index}, {"axis", axis}, {"factor", factor}, {"offset", offset}}));
+  return none(call("storage_align",
+                   {{"block", b}, {"buffer_index", index}, {"axis", axis}, {"factor", factor}, {"offset", offset}}));
 }
 Status Schedule::set_scope(BlockRV b, int index, const std::string& scope) {
   return none(call("set_scope", {{"block", b}, {"buffer_index", index}, {"storage_scope", scope}}));
@@ -100,7 +126,8 @@ Status Schedule::annotate(Symbol s, const std::string& key, TraceValue v) {
 Status Schedule::unannotate(Symbol s, const std::string& key) {
   return none(call("unannotate", {{"block_or_loop", s}, {"ann_key", key}}));
 }
-Status Schedule::transform_layout(BlockRV b, const std::string& side, int index, IndexMapRef map, TraceValue pad, bool injective) {
+Status Schedule::transform_layout(BlockRV b, const std::string& side, int index, IndexMapRef map, TraceValue pad,
+                                  bool injective) {
   return none(call("transform_layout", {{"block", b},
                                         {"buffer", TraceList{side, index}},
                                         {"index_map", map},

@@ -34,7 +34,8 @@ struct IntRV {
   operator Symbol() const { return symbol; }
 };
 
-/// `lambda i, j: (i // 16, j % 16)`: shape-independent re-indexing. The inverse is given only where it cannot be derived.
+/// `lambda i, j: (i // 16, j % 16)`: shape-independent re-indexing. The inverse is given only where it cannot be
+/// derived.
 struct IndexMap : RefCounted {
   std::vector<Var> inputs;
   std::vector<Expr> outputs;

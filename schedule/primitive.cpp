@@ -12,7 +12,8 @@ namespace tilewright {
 namespace {
 
 // Older names of instructions (schedule-language.md §4.4).
-const std::pair<const char*, const char*> kOldNames[] = {{"GetBlock", "get_sblock"}, {"get_block", "get_sblock"}, {"pipeline_depth", "sample_pipeline_depth"}};
+const std::pair<const char*, const char*> kOldNames[] = {
+    {"GetBlock", "get_sblock"}, {"get_block", "get_sblock"}, {"pipeline_depth", "sample_pipeline_depth"}};
 
 /// Mutable while the process loads; afterwards only read.
 std::unordered_map<std::string, const Primitive*>& index() {
@@ -22,23 +23,40 @@ std::unordered_map<std::string, const Primitive*>& index() {
 
 const char* type_name(ArgType type) {
   switch (type) {
-    case ArgType::block: return "a block";
-    case ArgType::loop: return "a loop";
-    case ArgType::block_or_loop: return "a block or a loop";
-    case ArgType::loops: return "loops";
-    case ArgType::blocks: return "a list of blocks";
-    case ArgType::block_list_or_loop: return "a loop or a list of blocks";
-    case ArgType::factors: return "integers or None";
-    case ArgType::integer: return "an integer";
-    case ArgType::int_list: return "a list of integers";
-    case ArgType::float_list: return "a list of numbers";
-    case ArgType::boolean: return "True or False";
-    case ArgType::text: return "a string";
-    case ArgType::text_or_none: return "a string or None";
-    case ArgType::index_map: return "an index map (lambda i, j: …)";
-    case ArgType::index_map_or_none: return "an index map or None";
-    case ArgType::value: return "a value";
-    case ArgType::buffer: return "a buffer such as (\"read\", 0)";
+    case ArgType::block:
+      return "a block";
+    case ArgType::loop:
+      return "a loop";
+    case ArgType::block_or_loop:
+      return "a block or a loop";
+    case ArgType::loops:
+      return "loops";
+    case ArgType::blocks:
+      return "a list of blocks";
+    case ArgType::block_list_or_loop:
+      return "a loop or a list of blocks";
+    case ArgType::factors:
+      return "integers or None";
+    case ArgType::integer:
+      return "an integer";
+    case ArgType::int_list:
+      return "a list of integers";
+    case ArgType::float_list:
+      return "a list of numbers";
+    case ArgType::boolean:
+      return "True or False";
+    case ArgType::text:
+      return "a string";
+    case ArgType::text_or_none:
+      return "a string or None";
+    case ArgType::index_map:
+      return "an index map (lambda i, j: …)";
+    case ArgType::index_map_or_none:
+      return "an index map or None";
+    case ArgType::value:
+      return "a value";
+    case ArgType::buffer:
+      return "a buffer such as (\"read\", 0)";
   }
   return "?";
 }
@@ -60,23 +78,39 @@ bool all_of(const TraceValue& v, F&& f) {
 
 bool fits(const TraceValue& v, ArgType type) {
   switch (type) {
-    case ArgType::block: return is_symbol(v, SymbolKind::block);
-    case ArgType::loop: return is_symbol(v, SymbolKind::loop);
-    case ArgType::block_or_loop: return is_symbol(v, SymbolKind::block) || is_symbol(v, SymbolKind::loop);
-    case ArgType::loops: return all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::loop); });
-    case ArgType::blocks: return all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::block); });
+    case ArgType::block:
+      return is_symbol(v, SymbolKind::block);
+    case ArgType::loop:
+      return is_symbol(v, SymbolKind::loop);
+    case ArgType::block_or_loop:
+      return is_symbol(v, SymbolKind::block) || is_symbol(v, SymbolKind::loop);
+    case ArgType::loops:
+      return all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::loop); });
+    case ArgType::blocks:
+      return all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::block); });
     case ArgType::block_list_or_loop:
-      return is_symbol(v, SymbolKind::loop) || all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::block); });
-    case ArgType::factors: return all_of(v, [](const TraceValue& x) { return x.is_none() || is_integer(x); });
-    case ArgType::integer: return is_integer(v);
-    case ArgType::int_list: return all_of(v, is_integer);
-    case ArgType::float_list: return all_of(v, [](const TraceValue& x) { return x.get<double>() || x.get<int64_t>(); });
-    case ArgType::boolean: return v.get<bool>() || v.get<int64_t>();
-    case ArgType::text: return v.get<std::string>();
-    case ArgType::text_or_none: return v.is_none() || v.get<std::string>();
-    case ArgType::index_map: return v.get<IndexMapRef>();
-    case ArgType::index_map_or_none: return v.is_none() || v.get<IndexMapRef>();
-    case ArgType::value: return true;
+      return is_symbol(v, SymbolKind::loop) ||
+             all_of(v, [](const TraceValue& x) { return is_symbol(x, SymbolKind::block); });
+    case ArgType::factors:
+      return all_of(v, [](const TraceValue& x) { return x.is_none() || is_integer(x); });
+    case ArgType::integer:
+      return is_integer(v);
+    case ArgType::int_list:
+      return all_of(v, is_integer);
+    case ArgType::float_list:
+      return all_of(v, [](const TraceValue& x) { return x.get<double>() || x.get<int64_t>(); });
+    case ArgType::boolean:
+      return v.get<bool>() || v.get<int64_t>();
+    case ArgType::text:
+      return v.get<std::string>();
+    case ArgType::text_or_none:
+      return v.is_none() || v.get<std::string>();
+    case ArgType::index_map:
+      return v.get<IndexMapRef>();
+    case ArgType::index_map_or_none:
+      return v.is_none() || v.get<IndexMapRef>();
+    case ArgType::value:
+      return true;
     case ArgType::buffer: {
       auto* pair = v.get<TraceList>();
       if (!pair || pair->size() != 2 || !(*pair)[1].get<int64_t>()) return false;
@@ -97,7 +131,8 @@ const ArgSpec* Primitive::find(std::string_view argument) const {
   return nullptr;
 }
 
-RegisterPrimitive::RegisterPrimitive(std::string name, std::string doc, Primitive p, const std::source_location& where) {
+RegisterPrimitive::RegisterPrimitive(std::string name, std::string doc, Primitive p,
+                                     const std::source_location& where) {
   p.name = name;
   Registry<Primitive>::instance().add(name, std::move(doc), std::move(p), where);
   const Primitive* stored = Registry<Primitive>::instance().find(name);
@@ -140,7 +175,8 @@ Result<Instruction> bind_arguments(const Primitive& p, std::vector<std::pair<std
       for (const ArgSpec& spec : p.inputs) names.push_back(spec.name);
       for (const ArgSpec& spec : p.attrs) names.push_back(spec.name);
       std::string hint = did_you_mean(name, names);
-      Refusal r(wrong_argument_count, fmt::format("{} has no argument {}; it takes {}", p.name, name, fmt::join(names, ", ")));
+      Refusal r(wrong_argument_count,
+                fmt::format("{} has no argument {}; it takes {}", p.name, name, fmt::join(names, ", ")));
       return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
     }
   for (const ArgSpec& spec : p.inputs) {
@@ -159,7 +195,8 @@ Status check_arguments(const Instruction& instruction, const std::vector<SymbolV
   auto check = [&](const ArgSpec& spec, const TraceValue& v) -> Status {
     if (!fits(v, spec.type)) {
       auto* symbol = v.get<Symbol>();
-      bool handle = symbol && (spec.type == ArgType::block || spec.type == ArgType::loop || spec.type == ArgType::block_or_loop);
+      bool handle =
+          symbol && (spec.type == ArgType::block || spec.type == ArgType::loop || spec.type == ArgType::block_or_loop);
       return refuse(handle ? codes::handle_of_wrong_kind : wrong_argument_type,
                     fmt::format("{}: expected {} for argument {}", p.name, type_name(spec.type), spec.name));
     }

@@ -1,5 +1,5 @@
-// Primitive: one instruction kind. Each is one file in schedule/primitives/ that registers one record; the parser, the printer,
-// replay, the documentation and the fuzzer follow from the record. Read split.cpp first.
+// Primitive: one instruction kind. Each is one file in schedule/primitives/ that registers one record; the parser, the
+// printer, replay, the documentation and the fuzzer follow from the record. Read split.cpp first.
 #pragma once
 
 #include "schedule/context.h"
@@ -9,14 +9,14 @@
 namespace tilewright {
 
 enum class ArgType : uint8_t {
-  block,           ///< a block handle
-  loop,            ///< a loop handle
-  block_or_loop,   ///< either
-  loops,           ///< variadic: the rest of the inputs are loop handles
-  blocks,          ///< a list of block handles
+  block,               ///< a block handle
+  loop,                ///< a loop handle
+  block_or_loop,       ///< either
+  loops,               ///< variadic: the rest of the inputs are loop handles
+  blocks,              ///< a list of block handles
   block_list_or_loop,  ///< blockize: a loop or a list of blocks
-  factors,         ///< variadic: ints, int handles or None
-  integer,         ///< an int or an int handle
+  factors,             ///< variadic: ints, int handles or None
+  integer,             ///< an int or an int handle
   int_list,
   float_list,
   boolean,
@@ -24,8 +24,8 @@ enum class ArgType : uint8_t {
   text_or_none,
   index_map,
   index_map_or_none,
-  value,           ///< any value (annotations)
-  buffer,          ///< attribute pair (index, side): ("read", 0)
+  value,   ///< any value (annotations)
+  buffer,  ///< attribute pair (index, side): ("read", 0)
 };
 
 struct ArgSpec {
@@ -47,14 +47,14 @@ struct Primitive {
   std::vector<ArgSpec> attrs;
   OutputShape outputs = OutputShape::none;
   SymbolKind output_kind = SymbolKind::block;
-  bool pure = false;            ///< removed by simplification when nothing uses its outputs
-  bool samples = false;         ///< takes a decision
-  bool positional = false;      ///< Python form prints the handles positionally (fuse, reorder, …)
+  bool pure = false;                      ///< removed by simplification when nothing uses its outputs
+  bool samples = false;                   ///< takes a decision
+  bool positional = false;                ///< Python form prints the handles positionally (fuse, reorder, …)
   std::vector<std::string> python_order;  ///< argument names; empty = inputs then attrs
-  std::string example;          ///< before/after program for the reference page, may be empty
+  std::string example;                    ///< before/after program for the reference page, may be empty
   Status (*apply)(Context&) = nullptr;
 
-  std::string name;             ///< snake case; filled at registration from the registry's name
+  std::string name;  ///< snake case; filled at registration from the registry's name
   const ArgSpec* find(std::string_view argument) const;
 };
 

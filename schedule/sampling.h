@@ -1,5 +1,5 @@
-// Domains of the sampling primitives: drawing, counting and repairing tile decisions. Integers only; mutators and the closed-form
-// evaluator use these without a program.
+// Domains of the sampling primitives: drawing, counting and repairing tile decisions. Integers only; mutators and the
+// closed-form evaluator use these without a program.
 #pragma once
 
 #include <cstdint>

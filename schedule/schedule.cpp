@@ -8,7 +8,8 @@
 
 namespace tilewright {
 
-// --- state -------------------------------------------------------------------------------------------------------------
+// --- state
+// -------------------------------------------------------------------------------------------------------------
 
 State::State(ProgramRef program, const Function* function) : program_(std::move(program)), function_(function) {}
 
@@ -37,7 +38,8 @@ void State::set_function(FunctionRef function) {
   tree_.reset();
 }
 
-// --- context -----------------------------------------------------------------------------------------------------------
+// --- context
+// -----------------------------------------------------------------------------------------------------------
 
 const TraceValue& Context::argument(std::string_view name) const {
   const Primitive& p = *instruction_.kind;
@@ -49,7 +51,9 @@ const TraceValue& Context::argument(std::string_view name) const {
 }
 
 const TraceValue& Context::value(std::string_view name) const { return argument(name); }
-Result<const Block*> Context::block(std::string_view name) const { return schedule.block(*argument(name).get<Symbol>()); }
+Result<const Block*> Context::block(std::string_view name) const {
+  return schedule.block(*argument(name).get<Symbol>());
+}
 Result<const For*> Context::loop(std::string_view name) const { return schedule.loop(*argument(name).get<Symbol>()); }
 
 Result<std::vector<const For*>> Context::loops(std::string_view name) const {
@@ -157,7 +161,8 @@ tl::unexpected<Refusal> Context::refuse(const RefusalCode& code, std::string mes
       }));
 }
 
-// --- schedule ----------------------------------------------------------------------------------------------------------
+// --- schedule
+// ----------------------------------------------------------------------------------------------------------
 
 Result<const Function*> schedulable_function(const Program& program, const std::string& name) {
   const Function* f = name.empty() ? program.main() : program.find(name);
@@ -170,7 +175,8 @@ Result<const Function*> schedulable_function(const Program& program, const std::
     std::string hint = did_you_mean(name, names);
     return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
   }
-  return refuse(Refusal(no_schedulable_function, fmt::format("expected one function with blocks, found {}", listed.empty() ? "none" : listed))
+  return refuse(Refusal(no_schedulable_function,
+                        fmt::format("expected one function with blocks, found {}", listed.empty() ? "none" : listed))
                     .with_help("name the function with --func"));
 }
 
@@ -186,14 +192,16 @@ Schedule::Schedule(ProgramRef program, uint64_t seed, ScheduleOptions options)
     : state_(program, required_function(*program, options.function)), rng_(seed), options_(std::move(options)) {}
 
 Result<const Block*> Schedule::block(Symbol s) const {
-  if (s.kind != SymbolKind::block) return refuse(codes::handle_of_wrong_kind, "expected a block, found a loop or an integer");
+  if (s.kind != SymbolKind::block)
+    return refuse(codes::handle_of_wrong_kind, "expected a block, found a loop or an integer");
   if (s.number >= 0 && s.number < static_cast<int>(symbols_.size()) && symbols_[s.number].defined)
     if (const Block* found = state_.find(static_cast<BlockId>(symbols_[s.number].id))) return found;
   return refuse(codes::handle_expired, fmt::format("block b{} does not exist any more", s.number));
 }
 
 Result<const For*> Schedule::loop(Symbol s) const {
-  if (s.kind != SymbolKind::loop) return refuse(codes::handle_of_wrong_kind, "expected a loop, found a block or an integer");
+  if (s.kind != SymbolKind::loop)
+    return refuse(codes::handle_of_wrong_kind, "expected a loop, found a block or an integer");
   if (s.number >= 0 && s.number < static_cast<int>(symbols_.size()) && symbols_[s.number].defined)
     if (const For* found = state_.find(static_cast<LoopId>(symbols_[s.number].id))) return found;
   return refuse(codes::handle_expired, fmt::format("loop l{} does not exist any more", s.number));
@@ -219,8 +227,8 @@ Result<std::vector<Symbol>> Schedule::apply(Instruction instruction, bool keep_o
   const std::vector<SymbolValue>& values = context.outputs();
   if (keep_outputs && values.size() != instruction.outputs.size()) {
     state_ = before;
-    return refuse(output_count_differs, fmt::format("{} returned {} handles, the trace records {}", instruction.kind->name, values.size(),
-                                                    instruction.outputs.size()));
+    return refuse(output_count_differs, fmt::format("{} returned {} handles, the trace records {}",
+                                                    instruction.kind->name, values.size(), instruction.outputs.size()));
   }
   if (!keep_outputs) {
     instruction.outputs.clear();
@@ -248,7 +256,8 @@ Trace Schedule::trace_with_given_decisions() const {
   return out;
 }
 
-Result<std::vector<Symbol>> Schedule::call(std::string_view primitive, std::vector<std::pair<std::string, TraceValue>> arguments,
+Result<std::vector<Symbol>> Schedule::call(std::string_view primitive,
+                                           std::vector<std::pair<std::string, TraceValue>> arguments,
                                            std::optional<TraceValue> decision) {
   const Primitive* p = find_primitive(primitive);
   TW_CHECK(p, "no primitive is called {}", primitive);

@@ -1,5 +1,5 @@
-// Schedule: a program, the trace that produced it, and the symbols of that trace. A primitive either applies or refuses; a
-// refusal leaves program, trace and symbols untouched. Copying a schedule is cheap (the program is shared).
+// Schedule: a program, the trace that produced it, and the symbols of that trace. A primitive either applies or
+// refuses; a refusal leaves program, trace and symbols untouched. Copying a schedule is cheap (the program is shared).
 //
 //   Schedule s(program, seed);
 //   TW_TRY(BlockRV c, s.get_sblock("C"));
@@ -18,7 +18,7 @@ namespace tilewright {
 struct SymbolValue {
   SymbolKind kind = SymbolKind::integer;
   bool defined = false;
-  uint64_t id = 0;        ///< BlockId or LoopId
+  uint64_t id = 0;  ///< BlockId or LoopId
   int64_t integer = 0;
 };
 
@@ -29,7 +29,7 @@ enum class RepairMode : uint8_t {
 };
 
 struct ScheduleOptions {
-  std::string function;  ///< empty: the program's main function
+  std::string function;   ///< empty: the program's main function
   bool tvm_mode = false;  ///< annotation-exists becomes "no change"
   RepairMode repair = RepairMode::repair;
 };
@@ -57,7 +57,8 @@ class Schedule {
   /// Applies one instruction; its outputs get the next numbers, or those of `instruction.outputs` when given (replay).
   Result<std::vector<Symbol>> apply(Instruction instruction, bool keep_outputs = false);
   /// By name, with arguments by name; absent ones take their defaults.
-  Result<std::vector<Symbol>> call(std::string_view primitive, std::vector<std::pair<std::string, TraceValue>> arguments,
+  Result<std::vector<Symbol>> call(std::string_view primitive,
+                                   std::vector<std::pair<std::string, TraceValue>> arguments,
                                    std::optional<TraceValue> decision = std::nullopt);
 
   /// The block or loop of a handle; `handle-expired` when it is gone, `handle-of-wrong-kind` otherwise.
@@ -66,10 +67,12 @@ class Schedule {
   int64_t integer(Symbol) const;
 
   // --- typed front: thin wrappers of call(). Arguments, refusals and effects: schedule-language.md §3.
-  Result<std::vector<IntRV>> sample_perfect_tile(LoopRV, int n, int max_innermost_factor = 16, std::optional<TraceValue> decision = {});
+  Result<std::vector<IntRV>> sample_perfect_tile(LoopRV, int n, int max_innermost_factor = 16,
+                                                 std::optional<TraceValue> decision = {});
   Result<std::vector<IntRV>> sample_partitioned_tile(LoopRV, int n, int partition_pos = 0, int innerpart_factor = 1,
                                                      std::optional<TraceValue> decision = {});
-  Result<IntRV> sample_categorical(std::vector<int64_t> candidates, std::vector<double> probs, std::optional<TraceValue> decision = {});
+  Result<IntRV> sample_categorical(std::vector<int64_t> candidates, std::vector<double> probs,
+                                   std::optional<TraceValue> decision = {});
   Result<LoopRV> sample_compute_location(BlockRV, std::optional<TraceValue> decision = {});
   Result<BlockRV> get_sblock(const std::string& name, const std::string& func_name = "");
   Result<std::vector<LoopRV>> get_loops(BlockRV);
@@ -78,7 +81,8 @@ class Schedule {
   Result<std::vector<BlockRV>> get_consumers(BlockRV);
   Result<std::vector<BlockRV>> get_output_blocks(BlockRV scope);
   Result<LoopRV> fuse(std::vector<LoopRV>, bool preserve_unit_iters = true);
-  Result<std::vector<LoopRV>> split(LoopRV, TraceList factors, bool preserve_unit_iters = true, bool disable_predication = false);
+  Result<std::vector<LoopRV>> split(LoopRV, TraceList factors, bool preserve_unit_iters = true,
+                                    bool disable_predication = false);
   Result<std::vector<LoopRV>> split(LoopRV loop, const std::vector<IntRV>& factors) {
     return split(loop, *TraceValue(factors).get<TraceList>());
   }
@@ -89,8 +93,10 @@ class Schedule {
   Status vectorize(LoopRV);
   Status unroll(LoopRV);
   Status bind(LoopRV, const std::string& thread_axis);
-  Result<BlockRV> cache_read(BlockRV, int read_buffer_index, const std::string& scope, std::vector<BlockRV> consumers = {});
-  Result<BlockRV> cache_write(BlockRV, int write_buffer_index, const std::string& scope, std::vector<BlockRV> consumers = {});
+  Result<BlockRV> cache_read(BlockRV, int read_buffer_index, const std::string& scope,
+                             std::vector<BlockRV> consumers = {});
+  Result<BlockRV> cache_write(BlockRV, int write_buffer_index, const std::string& scope,
+                              std::vector<BlockRV> consumers = {});
   Result<BlockRV> reindex_cache_read(BlockRV, int read_buffer_index, const std::string& scope, IndexMapRef);
   Result<BlockRV> reindex_cache_write(BlockRV, int write_buffer_index, const std::string& scope, IndexMapRef);
   Status compute_at(BlockRV, LoopRV, bool preserve_unit_loops = false, int index = -1);
@@ -103,8 +109,8 @@ class Schedule {
   Status set_scope(BlockRV, int buffer_index, const std::string& scope);
   Status annotate(Symbol block_or_loop, const std::string& key, TraceValue value);
   Status unannotate(Symbol block_or_loop, const std::string& key);
-  Status transform_layout(BlockRV, const std::string& side, int buffer_index, IndexMapRef, TraceValue pad_value = nullptr,
-                          bool assume_injective = false);
+  Status transform_layout(BlockRV, const std::string& side, int buffer_index, IndexMapRef,
+                          TraceValue pad_value = nullptr, bool assume_injective = false);
   Status pad_einsum(BlockRV, std::vector<int64_t> padding);
   Status enter_postproc();
 
@@ -118,15 +124,16 @@ class Schedule {
   std::vector<bool> decision_given_;  ///< by instruction of the trace
 };
 
-TW_REFUSAL_CODE(no_schedulable_function, "no-schedulable-function", "the program has no function with blocks, or several and none named main");
+TW_REFUSAL_CODE(no_schedulable_function, "no-schedulable-function",
+                "the program has no function with blocks, or several and none named main");
 /// The function that a schedule works on.
 Result<const Function*> schedulable_function(const Program&, const std::string& name = "");
 
 struct ReplayOptions {
   ScheduleOptions schedule;
-  bool skip_refusals = false;         ///< go on after a refusal, and list all
-  bool upto_postproc = false;         ///< stop before EnterPostproc
-  bool fresh_decisions = false;       ///< ignore recorded decisions and draw new ones
+  bool skip_refusals = false;    ///< go on after a refusal, and list all
+  bool upto_postproc = false;    ///< stop before EnterPostproc
+  bool fresh_decisions = false;  ///< ignore recorded decisions and draw new ones
 };
 struct ReplayRefusal {
   size_t instruction;
@@ -136,7 +143,8 @@ struct Replayed {
   Schedule schedule;
   std::vector<ReplayRefusal> refusals;  ///< empty, or one (the last) unless skip_refusals
 };
-TW_REFUSAL_CODE(output_count_differs, "output-count-differs", "an instruction returned another number of handles than the trace records");
+TW_REFUSAL_CODE(output_count_differs, "output-count-differs",
+                "an instruction returned another number of handles than the trace records");
 
 /// Applies a trace in order. Same trace and program give the same program hash on every host and for any thread count.
 Replayed replay(const Trace&, ProgramRef, Rng rng, const ReplayOptions& = {});

@@ -1,5 +1,6 @@
-// State: the program that a schedule works on, with look-ups. The tree is immutable: a change builds a new path to the root and
-// swaps the pointer, so copying a State copies a few pointers, and undoing a refused primitive is assigning the old one back.
+// State: the program that a schedule works on, with look-ups. The tree is immutable: a change builds a new path to the
+// root and swaps the pointer, so copying a State copies a few pointers, and undoing a refused primitive is assigning
+// the old one back.
 #pragma once
 
 #include "ir/analysis/dependences.h"

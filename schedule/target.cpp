@@ -20,9 +20,9 @@ struct Property {
   TargetKind kind;
 };
 
-#define TW_PROPERTY(key, field, bytes, kind)                                   \
-  Property {                                                                   \
-    key, [](const Target& t) { return static_cast<int64_t>(t.field); },        \
+#define TW_PROPERTY(key, field, bytes, kind)                                                               \
+  Property {                                                                                               \
+    key, [](const Target& t) { return static_cast<int64_t>(t.field); },                                    \
         [](Target& t, int64_t v) { t.field = static_cast<decltype(t.field)>(v); }, bytes, TargetKind::kind \
   }
 const Property kProperties[] = {
@@ -84,7 +84,8 @@ Status apply(Target& target, std::string_view item) {
     std::vector<std::string> keys;
     for (const Property& p : kProperties)
       if (p.kind == target.kind) keys.emplace_back(p.key);
-    Refusal unknown(target_key_unknown, fmt::format("target {} has no property \"{}\"; it has {}", target.name, key, fmt::join(keys, ", ")));
+    Refusal unknown(target_key_unknown, fmt::format("target {} has no property \"{}\"; it has {}", target.name, key,
+                                                    fmt::join(keys, ", ")));
     std::string near = did_you_mean(key, keys);
     return refuse(near.empty() ? unknown : unknown.with_help(fmt::format("did you mean \"{}\"?", near)));
   }
@@ -102,7 +103,9 @@ Status apply(Target& target, std::string_view item) {
 
 }  // namespace
 
-bool Target::has(std::string_view feature) const { return std::binary_search(features.begin(), features.end(), feature); }
+bool Target::has(std::string_view feature) const {
+  return std::binary_search(features.begin(), features.end(), feature);
+}
 
 std::string Target::text() const {
   const Target* base = Registry<Target>::instance().find(name);
@@ -137,8 +140,9 @@ Result<Target> parse_target(std::string_view text) {
     if (!found) {
       Refusal unknown(target_unknown, fmt::format("no target is named \"{}\"", name));
       std::string near = registry.suggestion(name);
-      return refuse(unknown.with_help(near.empty() ? fmt::format("targets: native, {}", fmt::join(registry.names(), ", "))
-                                                   : fmt::format("did you mean \"{}\"?", near)));
+      return refuse(unknown.with_help(near.empty()
+                                          ? fmt::format("targets: native, {}", fmt::join(registry.names(), ", "))
+                                          : fmt::format("did you mean \"{}\"?", near)));
     }
     target = *found;
   }

@@ -1,6 +1,6 @@
-// Target: what a program is tuned and compiled for, as plain data that every layer reads (rules, features, lowering, code
-// generation). A target is named in text `NAME[:key=value,…]`, where NAME is `native` (this CPU), a CPU name, an `sm_*` or
-// a device tag; each registered target is one row of a file in schedule/targets/. Sizes are bytes.
+// Target: what a program is tuned and compiled for, as plain data that every layer reads (rules, features, lowering,
+// code generation). A target is named in text `NAME[:key=value,…]`, where NAME is `native` (this CPU), a CPU name, an
+// `sm_*` or a device tag; each registered target is one row of a file in schedule/targets/. Sizes are bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,10 @@ TW_REFUSAL_CODE(target_unknown, "target-unknown", "no target of that name is reg
 TW_REFUSAL_CODE(target_malformed, "target-malformed", "a target's text is not NAME[:key=value,…]");
 TW_REFUSAL_CODE(target_key_unknown, "target-key-unknown", "a target has no property of that name");
 TW_REFUSAL_CODE(target_value_invalid, "target-value-invalid", "a target's property has a value out of its range");
-TW_REFUSAL_CODE(target_cores_missing, "target-cores-missing", "a CPU target other than native must say its number of cores");
-TW_REFUSAL_CODE(target_needs_device, "target-needs-device", "this target can only be resolved on a machine with such a device");
+TW_REFUSAL_CODE(target_cores_missing, "target-cores-missing",
+                "a CPU target other than native must say its number of cores");
+TW_REFUSAL_CODE(target_needs_device, "target-needs-device",
+                "this target can only be resolved on a machine with such a device");
 
 enum class TargetKind : uint8_t { cpu, cuda };
 
@@ -61,7 +63,8 @@ struct Target {
   bool is_cuda() const { return kind == TargetKind::cuda; }
   /// Elements of that many bits in one vector.
   int lanes(int element_bits) const { return vector_bits / element_bits; }
-  /// Canonical text: name, then only what differs from the registered target, in fixed order. parse_target(text()) is equal.
+  /// Canonical text: name, then only what differs from the registered target, in fixed order. parse_target(text()) is
+  /// equal.
   std::string text() const;
   bool operator==(const Target&) const = default;
 };
@@ -69,7 +72,8 @@ struct Target {
 /// Resolves a target's text; `native` becomes a CPU name with this machine's cores and caches.
 Result<Target> parse_target(std::string_view text);
 
-/// This machine's CPU: the registered CPU of that model, or the x86-64 level that it supports, with physical cores and caches.
+/// This machine's CPU: the registered CPU of that model, or the x86-64 level that it supports, with physical cores and
+/// caches.
 Target native_target();
 
 /// Names of the features that `target` has and this machine lacks (CPU); empty: its code runs here.

@@ -9,7 +9,8 @@
 
 namespace tilewright {
 
-// --- values ------------------------------------------------------------------------------------------------------------
+// --- values
+// ------------------------------------------------------------------------------------------------------------
 
 std::vector<Expr> apply_index_map(const IndexMap& map, const std::vector<Expr>& indices) {
   TW_CHECK(indices.size() == map.inputs.size());
@@ -21,7 +22,8 @@ std::vector<Expr> apply_index_map(const IndexMap& map, const std::vector<Expr>& 
 }
 
 bool operator==(const IndexMap& a, const IndexMap& b) {
-  if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size() || a.ranges.size() != b.ranges.size()) return false;
+  if (a.inputs.size() != b.inputs.size() || a.outputs.size() != b.outputs.size() || a.ranges.size() != b.ranges.size())
+    return false;
   std::vector<Expr> names(b.inputs.begin(), b.inputs.end());
   std::vector<Expr> renamed = apply_index_map(a, names);
   for (size_t i = 0; i < renamed.size(); ++i)
@@ -29,7 +31,8 @@ bool operator==(const IndexMap& a, const IndexMap& b) {
   VarMap vars;
   for (size_t i = 0; i < names.size(); ++i) vars[a.inputs[i].get()] = names[i];
   for (size_t i = 0; i < a.ranges.size(); ++i)
-    if (!same(substitute(a.ranges[i].min, vars), b.ranges[i].min) || !same(substitute(a.ranges[i].extent, vars), b.ranges[i].extent))
+    if (!same(substitute(a.ranges[i].min, vars), b.ranges[i].min) ||
+        !same(substitute(a.ranges[i].extent, vars), b.ranges[i].extent))
       return false;
   return true;
 }
@@ -89,7 +92,8 @@ TraceValue map_symbols(const TraceValue& v, const std::function<Symbol(Symbol)>&
 
 }  // namespace
 
-// --- traces ------------------------------------------------------------------------------------------------------------
+// --- traces
+// ------------------------------------------------------------------------------------------------------------
 
 size_t Trace::postproc_position() const {
   for (size_t i = 0; i < instructions.size(); ++i)

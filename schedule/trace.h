@@ -1,5 +1,5 @@
-// Traces: the record of a schedule as a program of instructions (schedule-language.md §4). A trace is plain data; it is applied
-// by Schedule (schedule.h). JSON and Python forms are read and written here.
+// Traces: the record of a schedule as a program of instructions (schedule-language.md §4). A trace is plain data; it is
+// applied by Schedule (schedule.h). JSON and Python forms are read and written here.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -32,12 +32,15 @@ class Trace {
 };
 bool operator==(const Trace& a, const Trace& b);
 
-TW_REFUSAL_CODE(trace_malformed, "trace-malformed", "the text is not a trace: wrong shape of the JSON or of an instruction");
+TW_REFUSAL_CODE(trace_malformed, "trace-malformed",
+                "the text is not a trace: wrong shape of the JSON or of an instruction");
 TW_REFUSAL_CODE(instruction_unknown, "instruction-unknown", "no primitive of that name is registered");
 TW_REFUSAL_CODE(instruction_retired, "instruction-retired", "the instruction existed once and has no meaning any more");
 TW_REFUSAL_CODE(trace_name_undefined, "trace-name-undefined", "an instruction uses a name that no earlier one defines");
-TW_REFUSAL_CODE(decision_index_invalid, "decision-index-invalid", "a decision names an instruction that does not exist or takes none");
-TW_REFUSAL_CODE(trace_statement_not_supported, "trace-statement-not-supported", "the Python form is a straight line of primitive calls");
+TW_REFUSAL_CODE(decision_index_invalid, "decision-index-invalid",
+                "a decision names an instruction that does not exist or takes none");
+TW_REFUSAL_CODE(trace_statement_not_supported, "trace-statement-not-supported",
+                "the Python form is a straight line of primitive calls");
 using text_code::wrong_argument_count;
 using text_code::wrong_argument_type;
 
@@ -64,15 +67,17 @@ struct NamedTrace {
   Trace trace;
 };
 /// Traces as they are printed: every output has a name, so no program is needed.
-tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_python(std::string_view text, std::string file);
+tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_python(std::string_view text,
+                                                                                  std::string file);
 
 class Schedule;
-/// The straight-line subset that people write by hand (variables, literals, lists, subscripts, nested calls, block names for
-/// handles, lambdas for index maps), run on `schedule` as it is read: outputs may be lists of any length.
-tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view text, std::string file, Schedule& schedule,
-                                                              std::string_view function = "");
+/// The straight-line subset that people write by hand (variables, literals, lists, subscripts, nested calls, block
+/// names for handles, lambdas for index maps), run on `schedule` as it is read: outputs may be lists of any length.
+tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view text, std::string file,
+                                                              Schedule& schedule, std::string_view function = "");
 /// Names of the functions in a schedule file ("" stands for bare calls).
-tl::expected<std::vector<std::string>, std::vector<Diagnostic>> schedule_functions(std::string_view text, std::string file);
+tl::expected<std::vector<std::string>, std::vector<Diagnostic>> schedule_functions(std::string_view text,
+                                                                                   std::string file);
 
 /// Either form, told apart by the first character.
 tl::expected<Trace, std::vector<Diagnostic>> parse_trace(std::string_view text, std::string file);

@@ -8,13 +8,12 @@ namespace tilewright {
 
 namespace {
 
-const char* prefix(SymbolKind kind) {
-  return kind == SymbolKind::block ? "b" : kind == SymbolKind::loop ? "l" : "v";
-}
+const char* prefix(SymbolKind kind) { return kind == SymbolKind::block ? "b" : kind == SymbolKind::loop ? "l" : "v"; }
 
 std::string symbol_name(const Symbol& s) { return s.number < 0 ? "_" : fmt::format("{}{}", prefix(s.kind), s.number); }
 
-// --- writing. Among inputs a string carries its own quotes and None is the string "None"; among attributes both are plain.
+// --- writing. Among inputs a string carries its own quotes and None is the string "None"; among attributes both are
+// plain.
 
 Json write(const TraceValue& v, bool input) {
   struct Writer {
@@ -34,7 +33,9 @@ Json write(const TraceValue& v, bool input) {
       for (const auto& [key, item] : x) out[key] = write(item, false);
       return out;
     }
-    Json operator()(const Symbol& x) const { return x.number < 0 ? Json("None") : Json(input ? symbol_name(x) : "$" + symbol_name(x)); }
+    Json operator()(const Symbol& x) const {
+      return x.number < 0 ? Json("None") : Json(input ? symbol_name(x) : "$" + symbol_name(x));
+    }
     Json operator()(const IndexMapRef& x) const { return index_map_to_python(*x); }
   };
   return std::visit(Writer{input}, v.value);
@@ -47,7 +48,8 @@ Json write_inputs(const Instruction& instruction) {
     bool variadic = p.inputs[i].type == ArgType::factors || p.inputs[i].type == ArgType::loops;
     if (variadic)
       for (const TraceValue& item : *instruction.inputs[i].get<TraceList>()) out.push_back(write(item, true));
-    else if (p.inputs[i].type == ArgType::blocks && instruction.inputs[i].get<TraceList>()->empty() && p.inputs[i].fallback)
+    else if (p.inputs[i].type == ArgType::blocks && instruction.inputs[i].get<TraceList>()->empty() &&
+             p.inputs[i].fallback)
       out.push_back(Json::array());
     else
       out.push_back(write(instruction.inputs[i], true));
@@ -70,7 +72,8 @@ Json write_attrs(const Instruction& instruction) {
   return out;
 }
 
-// --- reading -----------------------------------------------------------------------------------------------------------
+// --- reading
+// -----------------------------------------------------------------------------------------------------------
 
 class Reader {
  public:
@@ -87,10 +90,12 @@ class Reader {
         return refuse(trace_malformed, fmt::format("expected a decision [index, value], found {}", decision.dump()));
       int64_t index = decision[0].get<int64_t>();
       if (index < 0 || index >= static_cast<int64_t>(out.instructions.size()))
-        return refuse(decision_index_invalid, fmt::format("decision {} of {} instructions", index, out.instructions.size()));
+        return refuse(decision_index_invalid,
+                      fmt::format("decision {} of {} instructions", index, out.instructions.size()));
       Instruction& instruction = out.instructions[index];
       if (!instruction.kind->samples)
-        return refuse(decision_index_invalid, fmt::format("instruction {} ({}) takes no decision", index, instruction.kind->kind));
+        return refuse(decision_index_invalid,
+                      fmt::format("instruction {} ({}) takes no decision", index, instruction.kind->kind));
       TW_TRY(instruction.decision, value(decision[1], false));
     }
     return out;
@@ -98,8 +103,11 @@ class Reader {
 
  private:
   Result<Instruction> read_instruction(const Json& json, size_t index) {
-    auto malformed = [&](const std::string& what) { return refuse(trace_malformed, fmt::format("instruction {}: {}", index, what)); };
-    if (!json.is_array() || json.size() != 4 || !json[0].is_string() || !json[1].is_array() || !json[2].is_array() || !json[3].is_array())
+    auto malformed = [&](const std::string& what) {
+      return refuse(trace_malformed, fmt::format("instruction {}: {}", index, what));
+    };
+    if (!json.is_array() || json.size() != 4 || !json[0].is_string() || !json[1].is_array() || !json[2].is_array() ||
+        !json[3].is_array())
       return malformed("expected [kind, [inputs], [attributes], [outputs]]");
     std::string kind = json[0].get<std::string>();
     if (kind == "SetAxisSeparator")
@@ -147,13 +155,13 @@ class Reader {
       } else if (spec.fallback) {
         out.inputs.push_back(*spec.fallback);
       } else {
-        return refuse(wrong_argument_count,
-                      fmt::format("instruction {}: {} takes {} inputs, found {}", index, out.kind->kind, specs.size(), json.size()));
+        return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} inputs, found {}", index,
+                                                        out.kind->kind, specs.size(), json.size()));
       }
     }
     if (at < json.size())
-      return refuse(wrong_argument_count,
-                    fmt::format("instruction {}: {} takes {} inputs, found {}", index, out.kind->kind, specs.size(), json.size()));
+      return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} inputs, found {}", index,
+                                                      out.kind->kind, specs.size(), json.size()));
     return {};
   }
 
@@ -176,13 +184,13 @@ class Reader {
       } else if (spec.fallback) {
         out.attrs.push_back(*spec.fallback);
       } else {
-        return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} attributes, found {}", index, out.kind->kind,
-                                                        out.kind->attrs.size(), json.size()));
+        return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} attributes, found {}", index,
+                                                        out.kind->kind, out.kind->attrs.size(), json.size()));
       }
     }
     if (at < json.size())
-      return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} attributes, found {}", index, out.kind->kind,
-                                                      out.kind->attrs.size(), json.size()));
+      return refuse(wrong_argument_count, fmt::format("instruction {}: {} takes {} attributes, found {}", index,
+                                                      out.kind->kind, out.kind->attrs.size(), json.size()));
     return {};
   }
 
@@ -216,14 +224,16 @@ class Reader {
         if (auto it = names_.find(text.substr(1)); it != names_.end()) return TraceValue(it->second);
       return TraceValue(text);
     }
-    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return TraceValue(text.substr(1, text.size() - 2));
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
+      return TraceValue(text.substr(1, text.size() - 2));
     if (text == "None") return TraceValue();
     if (text.rfind("lambda", 0) == 0) {
       TW_TRY(IndexMapRef map, index_map_from_python(text));
       return TraceValue(map);
     }
     auto it = names_.find(text);
-    if (it == names_.end()) return refuse(trace_name_undefined, fmt::format("name {} is used before it is defined", text));
+    if (it == names_.end())
+      return refuse(trace_name_undefined, fmt::format("name {} is used before it is defined", text));
     return TraceValue(it->second);
   }
 

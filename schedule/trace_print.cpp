@@ -129,7 +129,8 @@ std::string index_map_to_python(const IndexMap& map) {
   }
   std::string lambda = fmt::format("lambda{}{}: {}", inputs.empty() ? "" : " ", inputs, outputs);
   if (!map.inverse) return lambda;
-  return fmt::format("tvm.tirx.IndexMap.from_func({}, inverse_index_map={})", lambda, index_map_to_python(*map.inverse));
+  return fmt::format("tvm.tirx.IndexMap.from_func({}, inverse_index_map={})", lambda,
+                     index_map_to_python(*map.inverse));
 }
 
 std::string trace_to_python(const Trace& trace, std::string_view function_name) {

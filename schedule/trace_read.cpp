@@ -1,5 +1,5 @@
-// Reading traces and schedule files in Python form: a straight line of primitive calls (schedule-language.md §4.3). One reader
-// serves both uses: a printed trace is recorded without a program, a hand-written schedule is run as it is read.
+// Reading traces and schedule files in Python form: a straight line of primitive calls (schedule-language.md §4.3). One
+// reader serves both uses: a printed trace is recorded without a program, a hand-written schedule is run as it is read.
 #include <fmt/format.h>
 
 #include <map>
@@ -68,7 +68,8 @@ class Reader {
     switch (s->kind) {
       case py::StmtKind::kPass:
       case py::StmtKind::kImport:
-      case py::StmtKind::kInvalid: return;
+      case py::StmtKind::kInvalid:
+        return;
       case py::StmtKind::kExprStmt: {
         const py::Expr* value = py::as<py::ExprStmt>(s)->value;
         if (value->kind == py::ExprKind::kString) return;
@@ -80,8 +81,10 @@ class Reader {
         if (assign->targets.size() != 1) break;
         return bind(assign->targets[0], assign->value);
       }
-      case py::StmtKind::kReturn: return;
-      default: break;
+      case py::StmtKind::kReturn:
+        return;
+      default:
+        break;
     }
     fail(trace_statement_not_supported, s->range, "expected a primitive call or an assignment of one");
   }
@@ -136,9 +139,12 @@ class Reader {
         fail(trace_name_undefined, e->range, fmt::format("name \"{}\" is not defined", id),
              hint.empty() ? "" : fmt::format("did you mean \"{}\"?", hint));
       }
-      case py::ExprKind::kInteger: return static_cast<int64_t>(py::as<py::Integer>(e)->value);
-      case py::ExprKind::kFloating: return py::as<py::Floating>(e)->value;
-      case py::ExprKind::kString: return std::string(py::as<py::String>(e)->value);
+      case py::ExprKind::kInteger:
+        return static_cast<int64_t>(py::as<py::Integer>(e)->value);
+      case py::ExprKind::kFloating:
+        return py::as<py::Floating>(e)->value;
+      case py::ExprKind::kString:
+        return std::string(py::as<py::String>(e)->value);
       case py::ExprKind::kConstant: {
         auto value = py::as<py::Constant>(e)->value;
         if (value == py::ConstantKind::none) return nullptr;
@@ -153,9 +159,12 @@ class Reader {
         if (unary->op == py::Op::logical_not && v.get<bool>()) return !*v.get<bool>();
         break;
       }
-      case py::ExprKind::kBinary: return arithmetic(py::as<py::Binary>(e));
-      case py::ExprKind::kTuple: return items(py::as<py::Tuple>(e)->items);
-      case py::ExprKind::kList: return items(py::as<py::List>(e)->items);
+      case py::ExprKind::kBinary:
+        return arithmetic(py::as<py::Binary>(e));
+      case py::ExprKind::kTuple:
+        return items(py::as<py::Tuple>(e)->items);
+      case py::ExprKind::kList:
+        return items(py::as<py::List>(e)->items);
       case py::ExprKind::kDict: {
         auto* dict = py::as<py::Dict>(e);
         TraceDict out;
@@ -166,10 +175,14 @@ class Reader {
         }
         return out;
       }
-      case py::ExprKind::kSubscript: return subscript(py::as<py::Subscript>(e));
-      case py::ExprKind::kLambda: return lambda(py::as<py::Lambda>(e));
-      case py::ExprKind::kCall: return call(py::as<py::Call>(e), wanted);
-      default: break;
+      case py::ExprKind::kSubscript:
+        return subscript(py::as<py::Subscript>(e));
+      case py::ExprKind::kLambda:
+        return lambda(py::as<py::Lambda>(e));
+      case py::ExprKind::kCall:
+        return call(py::as<py::Call>(e), wanted);
+      default:
+        break;
     }
     fail(trace_statement_not_supported, e->range, fmt::format("{} is not read here", py::describe(e)));
   }
@@ -194,12 +207,23 @@ class Reader {
     std::optional<int64_t> r;
     if (x && y) {
       switch (e->op) {
-        case py::Op::add: r = fold_int(BinaryOp::add, *x, *y); break;
-        case py::Op::sub: r = fold_int(BinaryOp::sub, *x, *y); break;
-        case py::Op::mul: r = fold_int(BinaryOp::mul, *x, *y); break;
-        case py::Op::floor_div: r = fold_int(BinaryOp::floor_div, *x, *y); break;
-        case py::Op::mod: r = fold_int(BinaryOp::floor_mod, *x, *y); break;
-        default: break;
+        case py::Op::add:
+          r = fold_int(BinaryOp::add, *x, *y);
+          break;
+        case py::Op::sub:
+          r = fold_int(BinaryOp::sub, *x, *y);
+          break;
+        case py::Op::mul:
+          r = fold_int(BinaryOp::mul, *x, *y);
+          break;
+        case py::Op::floor_div:
+          r = fold_int(BinaryOp::floor_div, *x, *y);
+          break;
+        case py::Op::mod:
+          r = fold_int(BinaryOp::floor_mod, *x, *y);
+          break;
+        default:
+          break;
       }
     }
     if (auto *la = a.get<TraceList>(), *lb = b.get<TraceList>(); la && lb && e->op == py::Op::add) {
@@ -224,11 +248,13 @@ class Reader {
     };
     if (auto* slice = py::as<py::Slice>(e->index)) {
       if (slice->step) fail(trace_statement_not_supported, e->index->range, "a slice with a step is not read");
-      int64_t lo = std::clamp<int64_t>(position(slice->lower, 0), 0, n), hi = std::clamp<int64_t>(position(slice->upper, n), lo, n);
+      int64_t lo = std::clamp<int64_t>(position(slice->lower, 0), 0, n),
+              hi = std::clamp<int64_t>(position(slice->upper, n), lo, n);
       return TraceList(list->begin() + lo, list->begin() + hi);
     }
     int64_t at = position(e->index, 0);
-    if (at < 0 || at >= n) fail(wrong_argument_type, e->index->range, fmt::format("expected an index below {}, found {}", n, at));
+    if (at < 0 || at >= n)
+      fail(wrong_argument_type, e->index->range, fmt::format("expected an index below {}, found {}", n, at));
     return (*list)[at];
   }
 
@@ -243,16 +269,23 @@ class Reader {
     }
     if (auto* integer = py::as<py::Integer>(e)) return int_imm(static_cast<int64_t>(integer->value));
     if (auto* floating = py::as<py::Floating>(e)) return float_imm(floating->value);
-    if (auto* unary = py::as<py::Unary>(e); unary && unary->op == py::Op::negative) return int_imm(0) - index(unary->operand, env);
+    if (auto* unary = py::as<py::Unary>(e); unary && unary->op == py::Op::negative)
+      return int_imm(0) - index(unary->operand, env);
     if (auto* b = py::as<py::Binary>(e)) {
       Expr x = index(b->a, env), y = index(b->b, env);
       switch (b->op) {
-        case py::Op::add: return x + y;
-        case py::Op::sub: return x - y;
-        case py::Op::mul: return x * y;
-        case py::Op::floor_div: return floor_div(x, y);
-        case py::Op::mod: return floor_mod(x, y);
-        default: break;
+        case py::Op::add:
+          return x + y;
+        case py::Op::sub:
+          return x - y;
+        case py::Op::mul:
+          return x * y;
+        case py::Op::floor_div:
+          return floor_div(x, y);
+        case py::Op::mod:
+          return floor_mod(x, y);
+        default:
+          break;
       }
     }
     if (auto* c = py::as<py::Call>(e)) {  // T.float32(0), T.int32(4), T.min(a, b)
@@ -327,7 +360,8 @@ class Reader {
     } else {
       for (const py::Expr* arg : e->args) {
         if (at >= order.size())
-          fail(wrong_argument_count, arg->range, fmt::format("{} takes {} arguments, found {}", p.name, order.size(), e->args.size()));
+          fail(wrong_argument_count, arg->range,
+               fmt::format("{} takes {} arguments, found {}", p.name, order.size(), e->args.size()));
         give(order[at++], arg);
       }
     }
@@ -341,7 +375,8 @@ class Reader {
       if (name == "block" && !p.find("block") && p.find("scope_block")) name = "scope_block";
       if (!p.find(name)) {
         std::string hint = did_you_mean(name, order);
-        fail(wrong_argument_count, k.name_range, fmt::format("{} has no argument {}; it takes {}", p.name, name, fmt::join(order, ", ")),
+        fail(wrong_argument_count, k.name_range,
+             fmt::format("{} has no argument {}; it takes {}", p.name, name, fmt::join(order, ", ")),
              hint.empty() ? "" : fmt::format("did you mean \"{}\"?", hint));
       }
       give(name, k.value);
@@ -369,7 +404,8 @@ class Reader {
     } else {
       int count = p.outputs == OutputShape::none ? 0 : list ? expected : 1;
       if (count < 0)
-        fail(trace_statement_not_supported, where, "the number of results is not known without a program: unpack them into names");
+        fail(trace_statement_not_supported, where,
+             "the number of results is not known without a program: unpack them into names");
       (void)wanted;
       for (int i = 0; i < count; ++i) {
         auto* name = i < static_cast<int>(targets.size()) ? py::as<py::Name>(targets[i]) : nullptr;
@@ -413,7 +449,8 @@ class Reader {
     switch (spec.type) {
       case ArgType::block:
       case ArgType::block_or_loop:
-      case ArgType::block_list_or_loop: return block_by_name(v);
+      case ArgType::block_list_or_loop:
+        return block_by_name(v);
       case ArgType::blocks:
         if (v.is_none()) return TraceList{};
         if (auto* list = v.get<TraceList>()) {
@@ -428,7 +465,8 @@ class Reader {
       case ArgType::factors:
         if (v.get<TraceList>()) return v;
         return TraceList{v};
-      default: return v;
+      default:
+        return v;
     }
   }
 
@@ -461,7 +499,8 @@ bool has_calls(py::Stmts body) {
 Result<IndexMapRef> index_map_from_python(std::string_view text) {
   py::Tree tree = py::parse_expression(std::string(text), "index map");
   if (!tree.errors.empty() || !tree.expression)
-    return refuse(trace_malformed, fmt::format("expected an index map such as lambda i, j: (i // 4, j), found {}", text));
+    return refuse(trace_malformed,
+                  fmt::format("expected an index map such as lambda i, j: (i // 4, j), found {}", text));
   auto* lambda = py::as<py::Lambda>(tree.expression);
   if (!lambda) return refuse(trace_malformed, fmt::format("expected a lambda, found {}", text));
   Reader reader(tree.source, nullptr);
@@ -472,7 +511,8 @@ Result<IndexMapRef> index_map_from_python(std::string_view text) {
   }
 }
 
-tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_python(std::string_view text, std::string file) {
+tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_python(std::string_view text,
+                                                                                  std::string file) {
   py::Tree tree = py::parse_module(std::string(text), std::move(file));
   if (!tree.errors.empty()) return tl::unexpected(tree.errors);
   std::vector<NamedTrace> out;
@@ -506,8 +546,8 @@ tl::expected<Trace, std::vector<Diagnostic>> parse_trace(std::string_view text, 
   return traces->at(0).trace;
 }
 
-tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view text, std::string file, Schedule& schedule,
-                                                              std::string_view function) {
+tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view text, std::string file,
+                                                              Schedule& schedule, std::string_view function) {
   py::Tree tree = py::parse_module(std::string(text), std::move(file));
   if (!tree.errors.empty()) return tl::unexpected(tree.errors);
   std::vector<const py::Stmt*> storage;
@@ -526,7 +566,8 @@ tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view t
   return {};
 }
 
-tl::expected<std::vector<std::string>, std::vector<Diagnostic>> schedule_functions(std::string_view text, std::string file) {
+tl::expected<std::vector<std::string>, std::vector<Diagnostic>> schedule_functions(std::string_view text,
+                                                                                   std::string file) {
   py::Tree tree = py::parse_module(std::string(text), std::move(file));
   if (!tree.errors.empty()) return tl::unexpected(tree.errors);
   std::vector<std::string> out;

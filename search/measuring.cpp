@@ -39,8 +39,8 @@ JobResult Measuring::to_result(const Trial& trial, const measure::Outcome& o, bo
     const measure::BuildReport& b = o.builds.front();
     r.toolchain = b.toolchain;
     r.artifact = b.artifact;
-    r.build = {{"wall_ms", b.wall_ms},       {"cpu_ms", b.cpu_ms},         {"bytes", static_cast<double>(b.bytes)},
-               {"replay_us", b.replay_us},   {"lower_us", b.lower_us},     {"codegen_us", b.codegen_us},
+    r.build = {{"wall_ms", b.wall_ms},        {"cpu_ms", b.cpu_ms},     {"bytes", static_cast<double>(b.bytes)},
+               {"replay_us", b.replay_us},    {"lower_us", b.lower_us}, {"codegen_us", b.codegen_us},
                {"spill_bytes", b.spill_bytes}};
   }
   if (o.measurements.empty()) return r;
@@ -113,8 +113,10 @@ std::vector<JobResult> Measuring::run(const std::vector<Trial>& trials, const st
       ++measured_;
       emit_(r);
       done.push_back(job.id);
-      if (settled) results[slot[job.id.trial]] = r;
-      else dispatch(verdict.retry, trial);
+      if (settled)
+        results[slot[job.id.trial]] = r;
+      else
+        dispatch(verdict.retry, trial);
     }
     for (const std::string& line : measurer_.take_events())
       if (auto parsed = parse_line(line); parsed && parsed->event) emit_(std::move(parsed->event->body));

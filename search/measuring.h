@@ -1,5 +1,5 @@
-// Measuring: turns candidates into jobs and outcomes into settled results, with the retry policy, the circuit breaker and the
-// events job.dispatched and job.result. Results that are already known are not measured again.
+// Measuring: turns candidates into jobs and outcomes into settled results, with the retry policy, the circuit breaker
+// and the events job.dispatched and job.result. Results that are already known are not measured again.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace tilewright {
 struct Trial {
   size_t task = 0;
   int64_t number = 0;
-  std::string trace;   ///< JSON; empty: the unscheduled program
+  std::string trace;  ///< JSON; empty: the unscheduled program
   Key128 trace_key;
   std::string sketch, origin;
   int64_t round = 0;
@@ -23,9 +23,14 @@ struct Trial {
 class Measuring {
  public:
   using Emit = std::function<void(EventBody)>;
-  Measuring(const std::vector<Task>& tasks, const TunerOptions& options, measure::Measurer& measurer, Emit emit, Tuner::Known known,
-            const std::atomic<bool>& stop)
-      : tasks_(tasks), options_(options), measurer_(measurer), emit_(std::move(emit)), known_(std::move(known)), stop_(stop) {}
+  Measuring(const std::vector<Task>& tasks, const TunerOptions& options, measure::Measurer& measurer, Emit emit,
+            Tuner::Known known, const std::atomic<bool>& stop)
+      : tasks_(tasks),
+        options_(options),
+        measurer_(measurer),
+        emit_(std::move(emit)),
+        known_(std::move(known)),
+        stop_(stop) {}
 
   /// Measures all trials; results in the order given. Stops waiting for retries when the run is stopped.
   std::vector<JobResult> run(const std::vector<Trial>& trials, const std::vector<double>& incumbent_ns);

@@ -13,12 +13,18 @@ namespace tilewright {
 Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
   if (preset != "tilewright" && preset != "metaschedule") {
     std::string hint = did_you_mean(preset, {"tilewright", "metaschedule"});
-    Refusal r(preset_unknown, fmt::format("no search preset is called \"{}\"; there are tilewright and metaschedule", preset));
+    Refusal r(preset_unknown,
+              fmt::format("no search preset is called \"{}\"; there are tilewright and metaschedule", preset));
     return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
   }
   SpaceParts p;
-  p.rules = {"apply_custom_rule", "inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling",
-             "parallelize_vectorize_unroll", "random_compute_location"};
+  p.rules = {"apply_custom_rule",
+             "inline_constant_scalars",
+             "auto_inline",
+             "add_rfactor",
+             "multi_level_tiling",
+             "parallelize_vectorize_unroll",
+             "random_compute_location"};
   if (preset == "tilewright") p.rules.insert(p.rules.begin() + 4, "packed_tiling");
   p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"};
   p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.05}};
@@ -55,7 +61,8 @@ Result<Space> Space::from_rules(const Task& task, const SpaceParts& parts) {
     const ScheduleRule* rule = Registry<ScheduleRule>::instance().find(rule_name);
     TW_CHECK(rule, "rule {} is not registered", rule_name);
     std::vector<Schedule> next;
-    // Depth first, last block first (root, then consumers before producers); results in reverse, as the reference numbers them.
+    // Depth first, last block first (root, then consumers before producers); results in reverse, as the reference
+    // numbers them.
     struct Item {
       Schedule schedule;
       size_t left;
@@ -76,13 +83,15 @@ Result<Space> Space::from_rules(const Task& task, const SpaceParts& parts) {
         stack.push_back({std::move(item.schedule), item.left - 1});
         continue;
       }
-      for (Schedule& result : rule->apply(item.schedule, block, context)) stack.push_back({std::move(result), item.left - 1});
+      for (Schedule& result : rule->apply(item.schedule, block, context))
+        stack.push_back({std::move(result), item.left - 1});
     }
     schedules = std::move(next);
   }
   for (const Schedule& s : schedules) TW_TRY_VOID(space.add_sketch(without_decisions(s.trace()), ""));
   if (space.sketches_.size() > 64)
-    return refuse(too_many_sketches, fmt::format("the rules made {} sketches, at most 64 are searched", space.sketches_.size()));
+    return refuse(too_many_sketches,
+                  fmt::format("the rules made {} sketches, at most 64 are searched", space.sketches_.size()));
   return space;
 }
 
@@ -104,7 +113,8 @@ Status Space::add_sketch(const Trace& trace, std::string name) {
   return {};
 }
 
-Result<Space> Space::from_schedule_file(const Task& task, const SpaceParts& parts, const std::string& text, const std::string& file) {
+Result<Space> Space::from_schedule_file(const Task& task, const SpaceParts& parts, const std::string& text,
+                                        const std::string& file) {
   auto names = schedule_functions(text, file);
   auto first_error = [](const std::vector<Diagnostic>& errors) {
     const Diagnostic& d = errors.at(0);
@@ -136,7 +146,8 @@ Result<Space> Space::from_function(const Task& task, const SpaceParts& parts, co
   TW_TRY_VOID(f->apply(a));
   TW_TRY_VOID(f->apply(b));
   TW_TRY_VOID(space.add_sketch(a.trace_with_given_decisions(), name));
-  if (!(without_decisions(renumber(simplify(a.trace()))) == without_decisions(renumber(simplify(b.trace()))))) space.function_ = f->apply;
+  if (!(without_decisions(renumber(simplify(a.trace()))) == without_decisions(renumber(simplify(b.trace())))))
+    space.function_ = f->apply;
   return space;
 }
 
@@ -151,12 +162,15 @@ Status Space::run_postprocs(Schedule& s, const Target& target) const {
   return {};
 }
 
-Result<Materialised> Space::materialise(const Task& task, const Sketch& sketch, const DecisionVector* decisions, Rng rng) const {
+Result<Materialised> Space::materialise(const Task& task, const Sketch& sketch, const DecisionVector* decisions,
+                                        Rng rng) const {
   Trace trace = sketch.trace;
   for (size_t i = 0; i < sketch.samplings.size(); ++i) {
     std::optional<TraceValue>& decision = trace.instructions[sketch.samplings[i]].decision;
-    if (decisions) decision = (*decisions)[i];
-    else if (sketch.fixed[i]) decision = sketch.fixed[i];
+    if (decisions)
+      decision = (*decisions)[i];
+    else if (sketch.fixed[i])
+      decision = sketch.fixed[i];
   }
   Replayed replayed = replay(trace, task.program, rng);
   if (!replayed.refusals.empty()) return refuse(replayed.refusals[0].refusal);
@@ -184,8 +198,10 @@ double Space::size(const Task& task, const Sketch& sketch) const {
     const std::string& name = instruction.kind->name;
     if (name == "sample_perfect_tile") {
       int64_t extent = 1;
-      for (const TraceValue& f : *sample->decisions[i].get<TraceList>()) extent *= std::max<int64_t>(*f.get<int64_t>(), 1);
-      points *= count_perfect_tiles(extent, static_cast<int>(*instruction.attrs[0].get<int64_t>()), *instruction.attrs[1].get<int64_t>());
+      for (const TraceValue& f : *sample->decisions[i].get<TraceList>())
+        extent *= std::max<int64_t>(*f.get<int64_t>(), 1);
+      points *= count_perfect_tiles(extent, static_cast<int>(*instruction.attrs[0].get<int64_t>()),
+                                    *instruction.attrs[1].get<int64_t>());
     } else if (name == "sample_categorical") {
       points *= static_cast<double>(instruction.attrs[0].get<TraceList>()->size());
     }

@@ -15,9 +15,9 @@ using DecisionVector = std::vector<TraceValue>;
 
 struct Sketch {
   SketchId id = 0;
-  std::string name;                ///< of a schedule file's function, else "sketch N"
-  Trace trace;                     ///< without decisions, up to enter_postproc
-  std::vector<size_t> samplings;   ///< positions of sampling instructions
+  std::string name;                              ///< of a schedule file's function, else "sketch N"
+  Trace trace;                                   ///< without decisions, up to enter_postproc
+  std::vector<size_t> samplings;                 ///< positions of sampling instructions
   std::vector<std::optional<TraceValue>> fixed;  ///< decisions that a schedule file fixes
 };
 
@@ -43,7 +43,8 @@ class Space {
   /// Rules over all blocks of the function (post-order application, search.md §3).
   static Result<Space> from_rules(const Task&, const SpaceParts&);
   /// One sketch per function of a schedule file; decisions given there are fixed.
-  static Result<Space> from_schedule_file(const Task&, const SpaceParts&, const std::string& text, const std::string& file);
+  static Result<Space> from_schedule_file(const Task&, const SpaceParts&, const std::string& text,
+                                          const std::string& file);
   /// A registered C++ schedule function: run twice; the same instruction list gives one sketch.
   static Result<Space> from_function(const Task&, const SpaceParts&, const std::string& name);
 

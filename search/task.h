@@ -8,15 +8,16 @@
 namespace tilewright {
 
 struct Task {
-  std::string name;      ///< "gemm 512x512x512 float32"
-  ProgramRef program;    ///< the unscheduled program
+  std::string name;    ///< "gemm 512x512x512 float32"
+  ProgramRef program;  ///< the unscheduled program
   Target target;
-  std::string program_text;  ///< canonical text, as stored and sent to builders
-  Hash64 key = 0;            ///< structural hash of the program × target text
-  double weight = 1;         ///< calls per job
+  std::string program_text;        ///< canonical text, as stored and sent to builders
+  Hash64 key = 0;                  ///< structural hash of the program × target text
+  double weight = 1;               ///< calls per job
   double flop = 0, min_bytes = 0;  ///< 0: not known
 
-  static Task make(std::string name, ProgramRef program, Target target, double flop = 0, double min_bytes = 0, double weight = 1);
+  static Task make(std::string name, ProgramRef program, Target target, double flop = 0, double min_bytes = 0,
+                   double weight = 1);
 };
 
 }  // namespace tilewright

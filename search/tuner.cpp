@@ -42,7 +42,12 @@ struct Tuner::Impl {
   RunReport report;
 
   Impl(std::vector<Task> t, TunerOptions o, measure::Measurer& m, Observer& ob, Known k)
-      : tasks(std::move(t)), options(std::move(o)), measurer(m), observer(ob), known(std::move(k)), next_trial(options.first_trial) {}
+      : tasks(std::move(t)),
+        options(std::move(o)),
+        measurer(m),
+        observer(ob),
+        known(std::move(k)),
+        next_trial(options.first_trial) {}
 
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void emit(EventBody body) { observer.on_event({++seq, elapsed(), std::move(body)}); }
@@ -161,7 +166,8 @@ Status Tuner::Impl::measure_baselines() {
       // The machine would not settle: go on without a number to compare with, and say so.
       Warning w;
       w.code = "baseline-not-timed";
-      w.message = fmt::format("the untuned program of {} could not be timed: {} {}", tasks[i].name, to_string(r.status), r.detail);
+      w.message = fmt::format("the untuned program of {} could not be timed: {} {}", tasks[i].name, to_string(r.status),
+                              r.detail);
       w.help = "run `tilewright doctor`";
       w.task = static_cast<int64_t>(i);
       emit(w);
@@ -169,8 +175,8 @@ Status Tuner::Impl::measure_baselines() {
       continue;
     }
     if (r.status != TrialStatus::ok)
-      return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", tasks[i].name, to_string(r.status),
-                                                        r.detail.empty() ? "" : ": ", r.detail))
+      return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", tasks[i].name,
+                                                        to_string(r.status), r.detail.empty() ? "" : ": ", r.detail))
                         .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
     states[i].baseline.number = r.trial;
     states[i].report.baseline_ns = r.median_ns;
@@ -271,7 +277,7 @@ void Tuner::Impl::round(size_t i, int64_t number) {
   std::vector<Settled> settled;
   for (size_t k = 0; k < results.size(); ++k) {
     if (results[k].status == TrialStatus::unspecified) continue;  // not run: the user stopped
-    trials[k].number = results[k].trial;                          // a known result keeps the number under which it was measured
+    trials[k].number = results[k].trial;  // a known result keeps the number under which it was measured
     Settled x{candidates[k], results[k].status, results[k].median_ns * 1e-9, false};
     x.cut_short = std::count(results[k].flags.begin(), results[k].flags.end(), "cut_short") > 0;
     settle(i, trials[k], x, results[k]);
@@ -279,7 +285,8 @@ void Tuner::Impl::round(size_t i, int64_t number) {
   }
   learn(i, number, settled);
   progress[i].rounds = s.rounds;
-  progress[i].best_after.push_back(s.good.empty() ? std::numeric_limits<double>::infinity() : s.good.front().first.seconds);
+  progress[i].best_after.push_back(s.good.empty() ? std::numeric_limits<double>::infinity()
+                                                  : s.good.front().first.seconds);
   if (s.report.trials >= options.trials) finish_task(i, "trials");
 }
 
@@ -295,7 +302,8 @@ Tuner::~Tuner() = default;
 const std::vector<Task>& Tuner::tasks() const { return impl_->tasks; }
 const Space& Tuner::space(size_t task) const { return impl_->spaces[task]; }
 
-Result<std::unique_ptr<Tuner>> Tuner::create(std::vector<Task> tasks, TunerOptions options, measure::Measurer& measurer, Observer& observer, Known known) {
+Result<std::unique_ptr<Tuner>> Tuner::create(std::vector<Task> tasks, TunerOptions options, measure::Measurer& measurer,
+                                             Observer& observer, Known known) {
   TW_CHECK(!tasks.empty());
   auto impl = std::make_unique<Impl>(std::move(tasks), std::move(options), measurer, observer, std::move(known));
   TW_TRY_VOID(impl->set_up());
@@ -305,7 +313,8 @@ Result<std::unique_ptr<Tuner>> Tuner::create(std::vector<Task> tasks, TunerOptio
 Result<RunReport> Tuner::run() {
   Impl& m = *impl_;
   m.start = Clock::now();
-  m.measuring = std::make_unique<Measuring>(m.tasks, m.options, m.measurer, [&m](EventBody e) { m.emit(std::move(e)); }, m.known, stop_);
+  m.measuring = std::make_unique<Measuring>(
+      m.tasks, m.options, m.measurer, [&m](EventBody e) { m.emit(std::move(e)); }, m.known, stop_);
   for (size_t i = 0; i < m.tasks.size(); ++i) m.start_task(i);
   TW_TRY_VOID(m.measure_baselines());
   m.report.stop_reason = "trials";
@@ -365,9 +374,11 @@ void Tuner::conclude(size_t i) {
       r.verdict = "confirmed";
       // Within half a percent of contender 0, contender 0 is kept: a winner is never picked by noise.
       for (const measure::Paired& p : final_outcome->paired)
-        if (static_cast<size_t>(p.contender) == winner && winner != 0 && p.ratio > 0.995) winner = 0, r.verdict = "tied: kept the incumbent";
+        if (static_cast<size_t>(p.contender) == winner && winner != 0 && p.ratio > 0.995)
+          winner = 0, r.verdict = "tied: kept the incumbent";
       for (const measure::Measurement& x : final_outcome->measurements)
-        if (static_cast<size_t>(x.contender) == winner) r.best_ns = x.median, r.best_lo_ns = x.ci_lo, r.best_hi_ns = x.ci_hi;
+        if (static_cast<size_t>(x.contender) == winner)
+          r.best_ns = x.median, r.best_lo_ns = x.ci_lo, r.best_hi_ns = x.ci_hi;
       for (const measure::Measurement& x : final_outcome->measurements)
         if (static_cast<size_t>(x.contender) + 1 == contenders.size() && x.n > 0) r.baseline_ns = x.median;
     }

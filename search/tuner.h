@@ -1,8 +1,8 @@
-// Tuner: the whole loop over tasks, rounds, measurements and learning. The journal's events are its only output; whoever runs it
-// observes them (screen, journal, database). The library never prints.
+// Tuner: the whole loop over tasks, rounds, measurements and learning. The journal's events are its only output;
+// whoever runs it observes them (screen, journal, database). The library never prints.
 //   ask → build and measure → tell → model update → events, round after round; then the paired shoot-out.
-// Resume and idempotence are one mechanism: the search is deterministic, so running it again with the recorded results (`known`)
-// proposes the same candidates and measures only what is not known.
+// Resume and idempotence are one mechanism: the search is deterministic, so running it again with the recorded results
+// (`known`) proposes the same candidates and measures only what is not known.
 #pragma once
 
 #include <atomic>
@@ -19,40 +19,41 @@ namespace tilewright {
 
 TW_REFUSAL_CODE(strategy_unknown, "strategy-unknown", "no search strategy has that name");
 TW_REFUSAL_CODE(scheduler_unknown, "scheduler-unknown", "no task scheduler has that name");
-TW_REFUSAL_CODE(baseline_fails, "baseline-fails", "the untuned program does not build, run or compute the right values");
+TW_REFUSAL_CODE(baseline_fails, "baseline-fails",
+                "the untuned program does not build, run or compute the right values");
 
 struct TunerOptions {
   uint64_t seed = 1;
-  int64_t trials = 64;            ///< per task, baseline not counted
-  double budget_s = 0;            ///< wall time of the whole run; 0: no limit. A tenth (at most 60 s) is kept for the shoot-out
+  int64_t trials = 64;  ///< per task, baseline not counted
+  double budget_s = 0;  ///< wall time of the whole run; 0: no limit. A tenth (at most 60 s) is kept for the shoot-out
   std::string preset = "tilewright", strategy, cost_model, scheduler = "gradient";  ///< empty: as the preset says
-  std::string space;              ///< registered space, or empty: the rules
+  std::string space;                   ///< registered space, or empty: the rules
   std::string space_text, space_file;  ///< a schedule file's text and name
   std::vector<std::string> without_rules;
   int first_batch = 8, batch = 32;  ///< below and from 64 records on
-  int threads = 1;                ///< of the search
-  int run_threads = 1;            ///< of the measured kernel; part of the target
+  int threads = 1;                  ///< of the search
+  int run_threads = 1;              ///< of the measured kernel; part of the target
   Mode mode = Mode::cold;
   int finalists = 8;
-  int64_t first_trial = 0;        ///< trial number of the first measurement
+  int64_t first_trial = 0;  ///< trial number of the first measurement
   uint64_t campaign = 0;
 };
 
 struct TaskReport {
   std::string name;
   std::optional<double> baseline_ns, best_ns, best_lo_ns, best_hi_ns;
-  std::string best_trace;        ///< JSON; empty: the untuned program won, or nothing is valid
+  std::string best_trace;  ///< JSON; empty: the untuned program won, or nothing is valid
   int64_t best_trial = -1;
-  std::string verdict;           ///< of the shoot-out: "best", "tied with N: kept …", "untuned kept", "no valid candidate"
+  std::string verdict;  ///< of the shoot-out: "best", "tied with N: kept …", "untuned kept", "no valid candidate"
   int64_t trials = 0, ok = 0;
-  std::map<std::string, int64_t> failed;    ///< by status
-  std::map<std::string, int64_t> refused;   ///< sampled candidates that were not legal, by code
+  std::map<std::string, int64_t> failed;   ///< by status
+  std::map<std::string, int64_t> refused;  ///< sampled candidates that were not legal, by code
   std::string stop_reason;
 };
 struct RunReport {
   std::string stop_reason;
   std::vector<TaskReport> tasks;
-  std::map<std::string, double> seconds;    ///< by activity: search, measure, train
+  std::map<std::string, double> seconds;  ///< by activity: search, measure, train
   int64_t measured = 0, reused = 0;
 };
 
@@ -61,7 +62,8 @@ class Tuner {
   /// A result that is already known for (task index, trace key): settled, or nothing.
   using Known = std::function<std::optional<JobResult>(size_t task, const Key128& trace_key)>;
 
-  static Result<std::unique_ptr<Tuner>> create(std::vector<Task> tasks, TunerOptions, measure::Measurer&, Observer&, Known known = {});
+  static Result<std::unique_ptr<Tuner>> create(std::vector<Task> tasks, TunerOptions, measure::Measurer&, Observer&,
+                                               Known known = {});
   ~Tuner();
   /// Runs to the end of the budget, or until stop() was called from another thread (or a signal handler).
   Result<RunReport> run();

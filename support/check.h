@@ -16,7 +16,8 @@ class InternalError : public std::runtime_error {
 };
 
 [[noreturn]] inline void fail_check(const char* file, int line, const char* what, const std::string& message) {
-  throw InternalError(fmt::format("{}:{}: check failed: {}{}{}", file, line, what, message.empty() ? "" : ": ", message));
+  throw InternalError(
+      fmt::format("{}:{}: check failed: {}{}{}", file, line, what, message.empty() ? "" : ": ", message));
 }
 
 }  // namespace tilewright
@@ -24,12 +25,13 @@ class InternalError : public std::runtime_error {
 namespace tw = tilewright;
 
 /// TW_CHECK(condition) or TW_CHECK(condition, "format {}", arguments...). The message is built only on failure.
-#define TW_CHECK(cond, ...)                                                                      \
-  do {                                                                                           \
-    if (!(cond)) [[unlikely]]                                                                    \
+#define TW_CHECK(cond, ...)                                                                                 \
+  do {                                                                                                      \
+    if (!(cond)) [[unlikely]]                                                                               \
       ::tilewright::fail_check(__FILE__, __LINE__, #cond, ::tilewright::detail_check_message(__VA_ARGS__)); \
   } while (0)
-#define TW_UNREACHABLE(...) ::tilewright::fail_check(__FILE__, __LINE__, "unreachable", ::tilewright::detail_check_message(__VA_ARGS__))
+#define TW_UNREACHABLE(...) \
+  ::tilewright::fail_check(__FILE__, __LINE__, "unreachable", ::tilewright::detail_check_message(__VA_ARGS__))
 
 namespace tilewright {
 inline std::string detail_check_message() { return {}; }

@@ -54,7 +54,8 @@ Status open_plugin(const std::string& path) {
   void* handle = dlopen(absolute.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return refuse(plugin_not_loadable, fmt::format("cannot open plug-in {}: {}", path, dlerror()));
   auto abi = reinterpret_cast<const char* (*)()>(dlsym(handle, "tw_plugin_abi"));
-  if (!abi) return refuse(plugin_not_loadable, fmt::format("{} is not a Tilewright plug-in: it has no TW_PLUGIN line", path));
+  if (!abi)
+    return refuse(plugin_not_loadable, fmt::format("{} is not a Tilewright plug-in: it has no TW_PLUGIN line", path));
   if (std::strcmp(abi(), abi_word()) != 0)
     return refuse(plugin_not_loadable, fmt::format("plug-in {} was built for {}, this is {}", path, abi(), abi_word()));
   return {};

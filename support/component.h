@@ -1,5 +1,6 @@
 // Components: the parts that link something heavy (LLVM, XGBoost, gRPC, libpq) are separate shared objects,
-// libtilewright-<name>.so beside the core library, opened on first use; their static registrations then fill the registries.
+// libtilewright-<name>.so beside the core library, opened on first use; their static registrations then fill the
+// registries.
 #pragma once
 
 #include <string>
@@ -24,6 +25,6 @@ const char* abi_word();
 }  // namespace tilewright
 
 /// Put once into a plug-in.
-#define TW_PLUGIN(name_, version_)                                                     \
-  extern "C" __attribute__((visibility("default"))) const char* tw_plugin_abi() { return TILEWRIGHT_ABI; }   \
+#define TW_PLUGIN(name_, version_)                                                                         \
+  extern "C" __attribute__((visibility("default"))) const char* tw_plugin_abi() { return TILEWRIGHT_ABI; } \
   extern "C" __attribute__((visibility("default"))) const char* tw_plugin_name() { return name_ "@" version_; }

@@ -3,7 +3,9 @@
 namespace tilewright {
 
 namespace {
-Json place(const Span& s) { return {{"file", s.file}, {"line", s.line}, {"column", s.column}, {"end_column", s.end_column}}; }
+Json place(const Span& s) {
+  return {{"file", s.file}, {"line", s.line}, {"column", s.column}, {"end_column", s.end_column}};
+}
 }  // namespace
 
 Json to_json(const Diagnostic& d) {

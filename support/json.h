@@ -1,4 +1,5 @@
-// The one header through which the core sees nlohmann-json. Include it in .cpp files; public headers use <nlohmann/json_fwd.hpp>.
+// The one header through which the core sees nlohmann-json. Include it in .cpp files; public headers use
+// <nlohmann/json_fwd.hpp>.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
-// Field reflection: a struct lists its fields once, and visitors, equality, hashing, JSON and documentation derive from it.
+// Field reflection: a struct lists its fields once, and visitors, equality, hashing, JSON and documentation derive from
+// it.
 //   struct Range { Expr min, extent; TW_FIELDS(min, extent) };
 #pragma once
 
@@ -54,7 +55,7 @@ void for_each_named_field(T&& x, F&& f) {
 
 }  // namespace tilewright
 
-#define TW_FIELDS(...)                                                                  \
-  auto tw_fields() { return std::tie(__VA_ARGS__); }                                    \
-  auto tw_fields() const { return std::tie(__VA_ARGS__); }                              \
+#define TW_FIELDS(...)                                     \
+  auto tw_fields() { return std::tie(__VA_ARGS__); }       \
+  auto tw_fields() const { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view tw_field_list() { return #__VA_ARGS__; }

@@ -46,4 +46,5 @@ class Refusal {
 }  // namespace tilewright
 
 /// Declares a refusal code: `TW_REFUSAL_CODE(factor_not_positive, "factor-not-positive", "a split factor is < 1");`
-#define TW_REFUSAL_CODE(name, text, doc) inline const ::tilewright::RefusalCode name{text, doc}
+#define TW_REFUSAL_CODE(name, text, doc) \
+  inline const ::tilewright::RefusalCode name { text, doc }

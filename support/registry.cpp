@@ -24,9 +24,8 @@ void note_registration(RegistryEntryInfo info) {
 std::vector<RegistryEntryInfo> all_registrations() {
   std::scoped_lock guard(lock());
   std::vector<RegistryEntryInfo> out = registrations();
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.registry, a.name) < std::tie(b.registry, b.name);
-  });
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return std::tie(a.registry, a.name) < std::tie(b.registry, b.name); });
   return out;
 }
 

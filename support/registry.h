@@ -1,6 +1,6 @@
-// Registry<T>: things that are added in one file. A file defines a static `Register<T> entry{name, doc, value}`; everything
-// else (parser, printer, documentation, fuzzer, command line) looks the thing up by name. Out-of-tree plug-ins register the
-// same way. Names are unique; a second registration of a name is an InternalError at load.
+// Registry<T>: things that are added in one file. A file defines a static `Register<T> entry{name, doc, value}`;
+// everything else (parser, printer, documentation, fuzzer, command line) looks the thing up by name. Out-of-tree
+// plug-ins register the same way. Names are unique; a second registration of a name is an InternalError at load.
 #pragma once
 
 #include <map>
@@ -68,7 +68,8 @@ Registry<T>& Registry<T>::instance() {
 
 template <class T>
 struct Register {
-  Register(std::string name, std::string doc, T value, const std::source_location& where = std::source_location::current()) {
+  Register(std::string name, std::string doc, T value,
+           const std::source_location& where = std::source_location::current()) {
     Registry<T>::instance().add(std::move(name), std::move(doc), std::move(value), where);
   }
 };

@@ -1,5 +1,6 @@
-// Counter-based random streams (Philox 4x32-10, Random123). A stream is a pure function of its key, so a search draws the
-// same numbers whatever the number of threads. No std:: distribution is used anywhere: they differ between libraries.
+// Counter-based random streams (Philox 4x32-10, Random123). A stream is a pure function of its key, so a search draws
+// the same numbers whatever the number of threads. No std:: distribution is used anywhere: they differ between
+// libraries.
 #pragma once
 
 #include <array>
@@ -32,7 +33,9 @@ class Rng {
   /// Uniform in [0, n), exact (rejection, no modulo bias). n >= 1.
   uint64_t below(uint64_t n);
   /// Uniform in [lo, hi], both ends included.
-  int64_t between(int64_t lo, int64_t hi) { return lo + static_cast<int64_t>(below(static_cast<uint64_t>(hi - lo) + 1)); }
+  int64_t between(int64_t lo, int64_t hi) {
+    return lo + static_cast<int64_t>(below(static_cast<uint64_t>(hi - lo) + 1));
+  }
   /// Uniform in [0, 1) with 53 bits.
   double uniform() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
   bool chance(double p) { return uniform() < p; }

@@ -1,7 +1,7 @@
-// The outcome of a trial in three words: how it ended (TrialStatus), how far it was measured (Stage), under which protocol
-// (Mode). Shared by measurement, search, the event journal and the database. proto/record.proto has the same numbers;
-// 0 is "unspecified" in each: not set, or a name of a newer version. Read first: the table `trial_statuses`; it says for
-// each ending whose fault it is, what the cost model sees and what happens next.
+// The outcome of a trial in three words: how it ended (TrialStatus), how far it was measured (Stage), under which
+// protocol (Mode). Shared by measurement, search, the event journal and the database. proto/record.proto has the same
+// numbers; 0 is "unspecified" in each: not set, or a name of a newer version. Read first: the table `trial_statuses`;
+// it says for each ending whose fault it is, what the cost model sees and what happens next.
 #pragma once
 
 #include <array>
@@ -107,8 +107,8 @@ constexpr const TrialStatusInfo& info(TrialStatus status) { return trial_statuse
 /// How far a time was measured. Ordered: a later stage is trusted over an earlier one, but `explain` times never rank.
 enum class Stage : uint8_t { unspecified, imported, screen, confirm, final, explain };
 
-/// Measuring protocol, part of a record's key: modes are never compared. `cold`: caches flushed before each sample, paced;
-/// `warm`: not flushed; `cold_sustained`: flushed, the device kept busy.
+/// Measuring protocol, part of a record's key: modes are never compared. `cold`: caches flushed before each sample,
+/// paced; `warm`: not flushed; `cold_sustained`: flushed, the device kept busy.
 enum class Mode : uint8_t { unspecified, cold, warm, cold_sustained };
 
 inline constexpr std::array<const char*, 6> stage_names{"unspecified", "imported", "screen",

@@ -1,4 +1,5 @@
-// The seed of a random test: fixed in CI, chosen freshly by `scripts/dev fuzz` through TILEWRIGHT_SEED, printed on failure.
+// The seed of a random test: fixed in CI, chosen freshly by `scripts/dev fuzz` through TILEWRIGHT_SEED, printed on
+// failure.
 #pragma once
 
 #include <gtest/gtest.h>

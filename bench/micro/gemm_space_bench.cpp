@@ -1,5 +1,6 @@
-// How good the gemm space of the x86 rules is, without processes in between: random candidates of each sketch are lowered, compiled
-// and timed in this process, alternately with OpenBLAS. Prints the best ratio per sketch. Asserts nothing.
+// How good the gemm space of the x86 rules is, without processes in between: random candidates of each sketch are
+// lowered, compiled and timed in this process, alternately with OpenBLAS. Prints the best ratio per sketch. Asserts
+// nothing.
 //   gemm_space_bench [n] [candidates per sketch] [seed]
 #include <cblas.h>
 #include <fmt/format.h>
@@ -31,7 +32,8 @@ double median(std::vector<double> v) {
 }
 
 float* matrix(int n, uint64_t seed) {
-  auto* p = static_cast<float*>(std::aligned_alloc(4096, (static_cast<size_t>(n) * n * sizeof(float) + 4095) / 4096 * 4096));
+  auto* p =
+      static_cast<float*>(std::aligned_alloc(4096, (static_cast<size_t>(n) * n * sizeof(float) + 4095) / 4096 * 4096));
   Rng rng(seed);
   for (int i = 0; i < n * n; ++i) p[i] = static_cast<float>(rng.uniform() * 2 - 1);
   return p;
@@ -70,7 +72,11 @@ def main(A: T.Buffer(({0}, {0}), "float32"), B: T.Buffer(({0}, {0}), "float32"),
     std::string best_trace;
     for (int i = 0; i < count; ++i) {
       std::optional<Result<Materialised>> m;
-      replay_ms += 1e3 * seconds([&] { m = space->materialise(task, sketch, nullptr, Rng::keyed(seed, static_cast<uint64_t>(sketch.id), static_cast<uint64_t>(i))); });
+      replay_ms +=
+          1e3 * seconds([&] {
+            m = space->materialise(task, sketch, nullptr,
+                                   Rng::keyed(seed, static_cast<uint64_t>(sketch.id), static_cast<uint64_t>(i)));
+          });
       if (!*m) {
         ++codes[std::string(m->error().code())];
         continue;
@@ -124,8 +130,11 @@ def main(A: T.Buffer(({0}, {0}), "float32"), B: T.Buffer(({0}, {0}), "float32"),
         best_trace = trace_to_python(s.trace());
       }
     }
-    fmt::print("{}: best {:.3f} of OpenBLAS, {:.1f} GFLOP/s; {} of {} ran; replay {:.2f} ms, lower {:.2f} ms, llvm {:.1f} ms each", sketch.name,
-               best, best_gflops, ok, count, replay_ms / count, lower_ms / std::max(ok, 1), llvm_ms / std::max(ok, 1));
+    fmt::print(
+        "{}: best {:.3f} of OpenBLAS, {:.1f} GFLOP/s; {} of {} ran; replay {:.2f} ms, lower {:.2f} ms, llvm {:.1f} ms "
+        "each",
+        sketch.name, best, best_gflops, ok, count, replay_ms / count, lower_ms / std::max(ok, 1),
+        llvm_ms / std::max(ok, 1));
     for (const auto& [code, k] : codes) fmt::print("; {} {}", code, k);
     fmt::print("\n");
     if (std::getenv("TRACE")) fmt::print("{}\n", best_trace);

@@ -105,8 +105,10 @@ IndexRange FormArena::range(const IndexForm& f, const Running& running, bool fro
         r.lo = floor_quotient(r.lo, a.divisor), r.hi = floor_quotient(r.hi, a.divisor);
         break;
       case AtomKind::remainder: {
-        if (frozen_remainders) r = range(a.parts[0], NoLoop());
-        else r = range(a.parts[0], running);
+        if (frozen_remainders)
+          r = range(a.parts[0], NoLoop());
+        else
+          r = range(a.parts[0], running);
         int64_t q = floor_quotient(r.lo, a.divisor);
         if (r.known && q == floor_quotient(r.hi, a.divisor))
           r.lo -= q * a.divisor, r.hi -= q * a.divisor;

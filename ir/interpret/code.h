@@ -16,6 +16,7 @@
 namespace tilewright::interpreter {
 
 // name(meaning), registers named d (dst), a, b, c; x is a 16-bit immediate.
+// clang-format off
 #define TW_INTERPRETER_OPS(OP)                                                                                         \
   /* moves, addresses: lea d = leas[b].constant + sum of register · coefficient */                                     \
   OP(mov)                                                                                                              \
@@ -41,6 +42,7 @@ namespace tilewright::interpreter {
       OP(check_range) OP(check_equal) OP(check_true) OP(init_mark)                                                     \
           OP(init_check) /* demand mode: element a of stage b */                                                       \
       OP(demand)
+// clang-format on
 
 enum class Op : uint16_t {
 #define TW_OP(name) name,

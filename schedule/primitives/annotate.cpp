@@ -1,4 +1,5 @@
-// annotate: attaches a key and value to a block or loop. Keys that Tilewright knows are checked here and again before lowering.
+// annotate: attaches a key and value to a block or loop. Keys that Tilewright knows are checked here and again before
+// lowering.
 #include <fmt/format.h>
 
 #include "schedule/annotations.h"
@@ -36,14 +37,15 @@ Status apply(Context& c) {
   return target.block ? set(c, target.block, key, value) : set(c, target.loop, key, value);
 }
 
-const RegisterPrimitive entry{"annotate",
-                              "attaches a key and value to a block or loop",
-                              {.kind = "Annotate",
-                               .inputs = {{"block_or_loop", ArgType::block_or_loop, {}, "what is annotated"},
-                                          {"ann_val", ArgType::value, {}, "any value; handles of integers are replaced by their value"}},
-                               .attrs = {{"ann_key", ArgType::text, {}, "the key"}},
-                               .python_order = {"block_or_loop", "ann_key", "ann_val"},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "annotate",
+    "attaches a key and value to a block or loop",
+    {.kind = "Annotate",
+     .inputs = {{"block_or_loop", ArgType::block_or_loop, {}, "what is annotated"},
+                {"ann_val", ArgType::value, {}, "any value; handles of integers are replaced by their value"}},
+     .attrs = {{"ann_key", ArgType::text, {}, "the key"}},
+     .python_order = {"block_or_loop", "ann_key", "ann_val"},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -7,8 +7,10 @@ namespace tilewright {
 Place common_container(const TreeIndex& tree, const std::vector<Place>& places) {
   Place common = places.at(0);
   for (Place p : places) common = tree.common_ancestor(common, p);
-  // Blocks below the scope cannot hold the copy: climb from a place that is itself one of the accesses, and out of sequences.
-  while (common != kNoPlace && (std::count(places.begin(), places.end(), common) || (!tree.loop(common) && !tree.block(common))))
+  // Blocks below the scope cannot hold the copy: climb from a place that is itself one of the accesses, and out of
+  // sequences.
+  while (common != kNoPlace &&
+         (std::count(places.begin(), places.end(), common) || (!tree.loop(common) && !tree.block(common))))
     common = tree.parent(common);
   return common;
 }
@@ -23,7 +25,8 @@ Place child_containing(const TreeIndex& tree, Place container, Place p) {
   }
 }
 
-BufferRegion region_at(const State& state, Place container, Place block, const BufferRegion& region, std::string_view storage_scope) {
+BufferRegion region_at(const State& state, Place container, Place block, const BufferRegion& region,
+                       std::string_view storage_scope) {
   const TreeIndex& tree = state.tree();
   const Block* b = tree.block(block);
   VarMap bindings;
@@ -42,7 +45,8 @@ BufferRegion region_at(const State& state, Place container, Place block, const B
   return relax(substitute(region, bindings), inner, b->predicate, facts);
 }
 
-CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion& region, Place container, const std::string& scope, bool into_cache) {
+CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion& region, Place container,
+                     const std::string& scope, bool into_cache) {
   CachePlan plan;
   plan.container = container;
   plan.region = region;

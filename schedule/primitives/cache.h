@@ -6,24 +6,26 @@
 namespace tilewright {
 
 struct CachePlan {
-  Place container = kNoPlace;   ///< innermost loop or scope block around writer and first reader
-  BufferRegion region;          ///< what is copied
+  Place container = kNoPlace;  ///< innermost loop or scope block around writer and first reader
+  BufferRegion region;         ///< what is copied
   Buffer cache;
-  std::vector<Expr> offset;     ///< subtracted from indices (scope level); empty: same indices
-  Stmt copy;                    ///< the nest of the copy block
+  std::vector<Expr> offset;  ///< subtracted from indices (scope level); empty: same indices
+  Stmt copy;                 ///< the nest of the copy block
   BlockId copy_id{};
 };
 
 /// "<buffer>_<scope>" over the region's shape (scope level) or the buffer's shape (below a loop).
-CachePlan plan_cache(const Context&, const Buffer&, const BufferRegion& region, Place container, const std::string& scope, bool into_cache);
+CachePlan plan_cache(const Context&, const Buffer&, const BufferRegion& region, Place container,
+                     const std::string& scope, bool into_cache);
 
 /// The innermost loop or block that contains all places (never one of the places themselves).
 Place common_container(const TreeIndex&, const std::vector<Place>& places);
 /// The child of `container` (or item of its Seq) that contains p.
 Place child_containing(const TreeIndex&, Place container, Place p);
 
-/// Region of the buffer that the block touches (its read or write region), as seen at `container`: relaxed over the loops between
-/// and the storage span.
-BufferRegion region_at(const State&, Place container, Place block, const BufferRegion& region, std::string_view storage_scope);
+/// Region of the buffer that the block touches (its read or write region), as seen at `container`: relaxed over the
+/// loops between and the storage span.
+BufferRegion region_at(const State&, Place container, Place block, const BufferRegion& region,
+                       std::string_view storage_scope);
 
 }  // namespace tilewright

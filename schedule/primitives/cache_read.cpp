@@ -7,7 +7,8 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(scope_region_not_covered, "scope-region-not-covered", "the region that the scope declares does not cover what the block reads");
+TW_REFUSAL_CODE(scope_region_not_covered, "scope-region-not-covered",
+                "the region that the scope declares does not cover what the block reads");
 
 /// Redirects reads of the named consumers (and of the blocks inside them), or of all readers but the copy.
 Stmt redirect_readers(const Stmt& s, const std::vector<BlockId>& named, bool inside, const Redirect& how) {
@@ -16,7 +17,8 @@ Stmt redirect_readers(const Stmt& s, const std::vector<BlockId>& named, bool ins
     if (here && (inside || !named.empty() || !block->iters.empty() || block->reads.size())) return redirect(s, how);
   }
   return map_children(
-      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return redirect_readers(child, named, inside, how); });
+      s, [](const Expr& e) { return e; },
+      [&](const Stmt& child) { return redirect_readers(child, named, inside, how); });
 }
 
 Status apply(Context& c) {
@@ -31,8 +33,11 @@ Status apply(Context& c) {
   Place scope_place = tree.enclosing_block(c.state.place(*block));
   BlockScope scope = c.state.scope_of(c.state.place(*block));
   std::vector<Place> writers = scope.writers(buffer), readers = scope.readers(buffer);
-  // A block that updates the buffer in place is a writer and a reader; the copy stands between it and the other readers.
-  if (writers.size() > 1) return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()), block);
+  // A block that updates the buffer in place is a writer and a reader; the copy stands between it and the other
+  // readers.
+  if (writers.size() > 1)
+    return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()),
+                    block);
   if (!writers.empty()) std::erase(readers, writers[0]);
   std::vector<BlockId> named;
   if (!consumers.empty()) {
@@ -77,7 +82,8 @@ Status apply(Context& c) {
     BufferRegion needed = region_at(c.state, scope_place, c.state.place(*block), read, storage);
     bool declared = !tree.block(scope_place)->iters.empty() || !tree.block(scope_place)->reads.empty();
     if (declared && !region_covers(region, needed, facts))
-      return c.refuse(scope_region_not_covered, fmt::format("the scope reads less of {} than block \"{}\"", buffer->name, block->name), block);
+      return c.refuse(scope_region_not_covered,
+                      fmt::format("the scope reads less of {} than block \"{}\"", buffer->name, block->name), block);
   }
   CachePlan plan = plan_cache(c, buffer, region, container, storage, true);
   Redirect how{buffer, plan.cache, nullptr, true, false};
@@ -134,7 +140,8 @@ const RegisterPrimitive entry{"cache_read",
                               "readers of a buffer use a copy of it in another memory",
                               {.kind = "CacheRead",
                                .inputs = {{"block", ArgType::block, {}, "a reader"},
-                                          {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}), "only these use the copy; empty: all readers"}},
+                                          {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}),
+                                           "only these use the copy; empty: all readers"}},
                                .attrs = {{"read_buffer_index", ArgType::integer, {}, "index of the read region"},
                                          {"storage_scope", ArgType::text, {}, "memory of the copy"}},
                                .outputs = OutputShape::one_block,

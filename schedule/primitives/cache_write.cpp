@@ -19,7 +19,9 @@ Status apply(Context& c) {
   const Place place = c.state.place(*block), scope_place = tree.enclosing_block(place);
   BlockScope scope = c.state.scope_of(place);
   std::vector<Place> writers = scope.writers(buffer), readers = scope.readers(buffer);
-  if (writers.size() > 1) return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()), block);
+  if (writers.size() > 1)
+    return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()),
+                    block);
   std::erase(readers, place);
   std::vector<Place> served;
   for (const Block* consumer : consumers) {
@@ -29,7 +31,8 @@ Status apply(Context& c) {
 
   Place container = readers.empty() ? scope_place : common_container(tree, {place, readers.front()});
   if (readers.empty()) {
-    // No reader left in the scope: the copy goes to the end of the innermost statement list that holds the writer's nest.
+    // No reader left in the scope: the copy goes to the end of the innermost statement list that holds the writer's
+    // nest.
     container = scope_place;
   }
   BufferRegion region = region_at(c.state, container, place, write, storage);
@@ -47,7 +50,8 @@ Status apply(Context& c) {
   s = replace_stmt(s, block, redirect(Stmt(block), how));
   for (Place p : served) s = replace_stmt(s, tree.stmt(p), redirect(tree.ref(p), how));
   if (before) {
-    bool moved = false;  // `before` may hold a redirected statement only if the writer is inside it, which child_containing excludes
+    bool moved = false;  // `before` may hold a redirected statement only if the writer is inside it, which
+                         // child_containing excludes
     walk_stmts(s, [&](const Stmt& x) { return !(moved = moved || x.get() == before); });
     TW_CHECK(moved);
     s = replace_stmt(s, before, make_seq({plan.copy, Stmt(before)}));
@@ -63,17 +67,18 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"cache_write",
-                              "a block writes a copy of its output, which a new block copies to the output",
-                              {.kind = "CacheWrite",
-                               .inputs = {{"block", ArgType::block, {}, "the writer"},
-                                          {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}), "these read the copy directly"}},
-                               .attrs = {{"write_buffer_index", ArgType::integer, {}, "index of the write region"},
-                                         {"storage_scope", ArgType::text, {}, "memory of the copy"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .python_order = {"block", "write_buffer_index", "storage_scope", "consumer_blocks"},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "cache_write",
+    "a block writes a copy of its output, which a new block copies to the output",
+    {.kind = "CacheWrite",
+     .inputs = {{"block", ArgType::block, {}, "the writer"},
+                {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}), "these read the copy directly"}},
+     .attrs = {{"write_buffer_index", ArgType::integer, {}, "index of the write region"},
+               {"storage_scope", ArgType::text, {}, "memory of the copy"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .python_order = {"block", "write_buffer_index", "storage_scope", "consumer_blocks"},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -12,7 +12,8 @@ Status inline_block(Context& c, const Block* block) {
   TW_TRY_VOID(check_inner(c, block));
   if (block->init) return c.refuse(codes::block_has_init, fmt::format("block \"{}\" has an init", block->name), block);
   if (block->writes.size() != 1)
-    return c.refuse(codes::block_writes_several_buffers, fmt::format("block \"{}\" writes {} buffers", block->name, block->writes.size()), block);
+    return c.refuse(codes::block_writes_several_buffers,
+                    fmt::format("block \"{}\" writes {} buffers", block->name, block->writes.size()), block);
   TW_TRY_VOID(check_pipeline(c, block));
   TW_TRY_VOID(check_temp(c, block));
   TW_TRY_VOID(check_complete(c, block));
@@ -33,18 +34,21 @@ Status inline_block(Context& c, const Block* block) {
   }
   for (const Iter& iter : block->iters) {
     if (std::count(index_vars.begin(), index_vars.end(), iter.var.get())) continue;
-    if (!is_const(iter.dom.extent, 1)) return not_plain(fmt::format("iter {} does not index the store", iter.var->name));
+    if (!is_const(iter.dom.extent, 1))
+      return not_plain(fmt::format("iter {} does not index the store", iter.var->name));
     unit[iter.var.get()] = iter.dom.min;
   }
   const Place place = c.state.place(*block);
   const Place scope = c.state.tree().enclosing_block(place);
   if (has_opaque_use(c.state.tree().ref(scope), buffer))
-    return c.refuse(codes::buffer_opaque_or_matched, fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
+    return c.refuse(codes::buffer_opaque_or_matched,
+                    fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
   TW_TRY_VOID(check_removable(c, block));
 
   class Inline : public Rewriter {
    public:
-    Inline(const Store& s, Expr value, std::vector<const VarNode*> vars) : store_(s), value_(std::move(value)), vars_(std::move(vars)) {}
+    Inline(const Store& s, Expr value, std::vector<const VarNode*> vars)
+        : store_(s), value_(std::move(value)), vars_(std::move(vars)) {}
     Expr operator()(const Expr& e) override {
       Expr mapped = Rewriter::operator()(e);
       const Load* node = as<Load>(mapped);
@@ -84,9 +88,10 @@ Status apply(Context& c) {
   return inline_block(c, block);
 }
 
-const RegisterPrimitive entry{"compute_inline",
-                              "substitutes the body of a producer into all of its readers and removes it",
-                              {.kind = "ComputeInline", .inputs = {{"block", ArgType::block, {}, "the producer"}}, .apply = apply}};
+const RegisterPrimitive entry{
+    "compute_inline",
+    "substitutes the body of a producer into all of its readers and removes it",
+    {.kind = "ComputeInline", .inputs = {{"block", ArgType::block, {}, "the producer"}}, .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -10,13 +10,16 @@ namespace tilewright {
 
 namespace {
 
-TW_REFUSAL_CODE(block_and_loop_in_different_scopes, "block-and-loop-in-different-scopes", "block and loop are not in the same scope block");
+TW_REFUSAL_CODE(block_and_loop_in_different_scopes, "block-and-loop-in-different-scopes",
+                "block and loop are not in the same scope block");
 TW_REFUSAL_CODE(loop_above_block, "loop-above-block", "the loop already encloses the block");
 TW_REFUSAL_CODE(consumer_outside_loop, "consumer-outside-loop", "a consumer of the block is outside the loop");
 TW_REFUSAL_CODE(producer_outside_loop, "producer-outside-loop", "a producer of the block is outside the loop");
-TW_REFUSAL_CODE(no_insertion_point, "no-insertion-point", "no place in the loop's body is after all producers and before all consumers");
+TW_REFUSAL_CODE(no_insertion_point, "no-insertion-point",
+                "no place in the loop's body is after all producers and before all consumers");
 TW_REFUSAL_CODE(insertion_index_invalid, "insertion-index-invalid", "the place asked for is not legal");
-TW_REFUSAL_CODE(region_not_solvable, "region-not-solvable", "the needed part of an iter's domain cannot be derived from the regions");
+TW_REFUSAL_CODE(region_not_solvable, "region-not-solvable",
+                "the needed part of an iter's domain cannot be derived from the regions");
 
 struct Move {
   Context& c;
@@ -45,24 +48,32 @@ Status check(const Move& m) {
   const TreeIndex& tree = c.state.tree();
   TW_TRY_VOID(check_inner(c, m.block));
   if (tree.enclosing_block(m.place) != tree.enclosing_block(m.loop_place))
-    return c.refuse(block_and_loop_in_different_scopes, fmt::format("block \"{}\" and loop {} are in different scope blocks", m.block->name, m.loop->var->name), m.block);
+    return c.refuse(
+        block_and_loop_in_different_scopes,
+        fmt::format("block \"{}\" and loop {} are in different scope blocks", m.block->name, m.loop->var->name),
+        m.block);
   TW_TRY_VOID(check_pipeline(c, m.block));
   TW_TRY_VOID(check_either(c, m.block));
   if (tree.contains(m.loop_place, m.place))
-    return c.refuse(loop_above_block, fmt::format("loop {} already encloses block \"{}\"", m.loop->var->name, m.block->name), m.loop);
+    return c.refuse(loop_above_block,
+                    fmt::format("loop {} already encloses block \"{}\"", m.loop->var->name, m.block->name), m.loop);
   if (m.producer()) TW_TRY_VOID(check_temp(c, m.block));
   BlockScope scope = c.state.scope_of(m.place);
   std::vector<Place> required = m.producer() ? scope.consumers(m.place) : scope.producers(m.place);
   for (Place p : required)
     if (!tree.contains(m.loop_place, p)) {
       const RefusalCode& code = m.producer() ? consumer_outside_loop : producer_outside_loop;
-      return c.refuse(code, fmt::format("block \"{}\" has {} {}s and \"{}\" is outside loop {}", m.block->name, required.size(),
-                                        m.producer() ? "consumer" : "producer", tree.block(p)->name, m.loop->var->name),
-                      tree.stmt(p));
+      return c.refuse(
+          code,
+          fmt::format("block \"{}\" has {} {}s and \"{}\" is outside loop {}", m.block->name, required.size(),
+                      m.producer() ? "consumer" : "producer", tree.block(p)->name, m.loop->var->name),
+          tree.stmt(p));
     }
   if (required.empty())
     return c.refuse(m.producer() ? consumer_outside_loop : producer_outside_loop,
-                    fmt::format("block \"{}\" has no {} under loop {}", m.block->name, m.producer() ? "consumer" : "producer", m.loop->var->name), m.block);
+                    fmt::format("block \"{}\" has no {} under loop {}", m.block->name,
+                                m.producer() ? "consumer" : "producer", m.loop->var->name),
+                    m.block);
   return check_removable(c, m.block);
 }
 
@@ -80,11 +91,15 @@ Result<int> insertion_point(const Move& m, const std::vector<Stmt>& items, int64
     if (at >= 0) last = std::min(last, at);
   }
   if (first > last)
-    return m.c.refuse(no_insertion_point, fmt::format("no place in loop {} is after the producers and before the consumers of block \"{}\"", m.loop->var->name, m.block->name), m.loop);
+    return m.c.refuse(no_insertion_point,
+                      fmt::format("no place in loop {} is after the producers and before the consumers of block \"{}\"",
+                                  m.loop->var->name, m.block->name),
+                      m.loop);
   if (index == -1) return last;
   if (index == -2) return first;
   if (index < first || index > last)
-    return m.c.refuse(insertion_index_invalid, fmt::format("expected a place from {} to {}, found {}", first, last, index), m.loop);
+    return m.c.refuse(insertion_index_invalid,
+                      fmt::format("expected a place from {} to {}, found {}", first, last, index), m.loop);
   return static_cast<int>(index);
 }
 
@@ -125,14 +140,15 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, N
     }
     if (const Binary* mul = as<Binary>(slope); mul && mul->op == BinaryOp::mul && iter_of(mul->a) == used) {
       if (std::optional<int64_t> k = const_int(mul->b); k && *k > 0) {  // k * v + b
-        Expr lo = needed.min - at0, hi = end_of(needed) - at0;  // k v in (lo - extent, hi)
+        Expr lo = needed.min - at0, hi = end_of(needed) - at0;          // k v in (lo - extent, hi)
         Expr first = floor_div(lo - (touched.extent - 1) + (*k - 1), *k);
         Expr last = floor_div(hi - 1, *k);
         narrow(used, {first, last - first + 1});
         return true;
       }
     }
-    if (const Binary* div = as<Binary>(touched.min); div && (div->op == BinaryOp::floor_div || div->op == BinaryOp::floor_mod)) {
+    if (const Binary* div = as<Binary>(touched.min);
+        div && (div->op == BinaryOp::floor_div || div->op == BinaryOp::floor_mod)) {
       std::optional<int64_t> k = const_int(div->b);
       if (k && *k > 0 && iter_of(div->a) == used && div->op == BinaryOp::floor_div && is_const(touched.extent, 1)) {
         narrow(used, {needed.min * *k, needed.extent * *k});
@@ -140,8 +156,9 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, N
       }
     }
   }
-  // Several iters or another form: their whole domains are needed, which is always right for a producer; for a consumer too,
-  // since it then runs all of its instances under the loop, which is right only if the loop runs once: refuse there.
+  // Several iters or another form: their whole domains are needed, which is always right for a producer; for a consumer
+  // too, since it then runs all of its instances under the loop, which is right only if the loop runs once: refuse
+  // there.
   for (size_t i = 0; i < iters.size(); ++i)
     if (uses_var(touched.min, iters[i].var.get())) out[i] = iters[i].dom;
   return m.producer();
@@ -176,9 +193,12 @@ Result<Needed> needed_iters(const Move& m, Analyzer& facts) {
     if (!needed) continue;
     for (size_t d = 0; d < touched.region.size(); ++d)
       if (!solve_dimension(m, touched.region[d], needed->region[d], out, facts))
-        return m.c.refuse(region_not_solvable, fmt::format("the part of block \"{}\" that is needed under loop {} cannot be derived from dimension {} of {}",
-                                                           m.block->name, m.loop->var->name, d, touched.buffer->name),
-                          m.block);
+        return m.c.refuse(
+            region_not_solvable,
+            fmt::format(
+                "the part of block \"{}\" that is needed under loop {} cannot be derived from dimension {} of {}",
+                m.block->name, m.loop->var->name, d, touched.buffer->name),
+            m.block);
   }
   return out;
 }
@@ -235,24 +255,28 @@ Stmt build_nest(const Move& m, const Needed& needed, bool preserve_unit_loops, A
 /// The block's own predicate is about loops that vanish: it must follow from the iters' domains.
 Status check_own_predicate(const Move& m) {
   if (is_true(m.block->predicate)) return {};
-  // A predicate made by a split says that the binding is inside the domain; bindings rewritten as iters make that visible.
+  // A predicate made by a split says that the binding is inside the domain; bindings rewritten as iters make that
+  // visible.
   for (const Expr& conjunct : conjuncts(m.block->predicate)) {
     const Binary* cmp = as<Binary>(conjunct);
     bool about_domain = false;
     for (const Iter& iter : m.block->iters) {
       if (!cmp || cmp->op != BinaryOp::lt) break;
       Analyzer facts;
-      about_domain = about_domain || (facts.can_prove_equal(cmp->a, iter.binding) && facts.can_prove_less_equal(end_of(iter.dom), cmp->b));
+      about_domain = about_domain || (facts.can_prove_equal(cmp->a, iter.binding) &&
+                                      facts.can_prove_less_equal(end_of(iter.dom), cmp->b));
     }
     if (!about_domain)
-      return m.c.refuse(codes::predicate_not_implied_by_domain, fmt::format("the predicate of block \"{}\" would be lost", m.block->name), m.block);
+      return m.c.refuse(codes::predicate_not_implied_by_domain,
+                        fmt::format("the predicate of block \"{}\" would be lost", m.block->name), m.block);
   }
   return {};
 }
 
 }  // namespace
 
-Status move_block(Context& c, const Block* block, const For* loop, bool preserve_unit_loops, int64_t index, MoveDirection direction) {
+Status move_block(Context& c, const Block* block, const For* loop, bool preserve_unit_loops, int64_t index,
+                  MoveDirection direction) {
   Move m{c, block, loop, direction, c.state.place(*block), c.state.place(*loop)};
   TW_TRY_VOID(check(m));
   std::vector<Stmt> items = body_items(loop);
@@ -278,7 +302,8 @@ Status apply_compute_location(Context& c, MoveDirection direction) {
   if (symbol.number >= 0 && symbol.number < static_cast<int>(c.schedule.symbols().size())) {
     uint64_t id = c.schedule.symbols()[symbol.number].id;
     if (id == kRootLocation) return {};
-    if (id == kInlineLocation) return direction == MoveDirection::to_consumers ? inline_block(c, block) : reverse_inline_block(c, block);
+    if (id == kInlineLocation)
+      return direction == MoveDirection::to_consumers ? inline_block(c, block) : reverse_inline_block(c, block);
   }
   TW_TRY(const For* loop, c.loop("loop"));
   return move_block(c, block, loop, c.boolean("preserve_unit_loops"), c.integer("index"), direction);

@@ -8,8 +8,10 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(loop_below_a_reduction_loop, "loop-below-a-reduction-loop", "a loop above the place of the init drives a reduction iter");
-TW_REFUSAL_CODE(predicate_not_separable, "predicate-not-separable", "a condition of the predicate mixes loops of the init with dropped ones");
+TW_REFUSAL_CODE(loop_below_a_reduction_loop, "loop-below-a-reduction-loop",
+                "a loop above the place of the init drives a reduction iter");
+TW_REFUSAL_CODE(predicate_not_separable, "predicate-not-separable",
+                "a condition of the predicate mixes loops of the init with dropped ones");
 
 Status apply(Context& c) {
   TW_TRY(const Block* block, c.block("block"));
@@ -18,7 +20,8 @@ Status apply(Context& c) {
   std::vector<const For*> loops = tree.loop_nodes_above(c.state.place(*block));
   auto at = std::find(loops.begin(), loops.end(), loop);
   if (at == loops.end())
-    return c.refuse(codes::loop_not_above_block, fmt::format("loop {} is not above block \"{}\"", loop->var->name, block->name), loop);
+    return c.refuse(codes::loop_not_above_block,
+                    fmt::format("loop {} is not above block \"{}\"", loop->var->name, block->name), loop);
   TW_TRY_VOID(check_reduction(c, block));
   auto drives = [&](const For* l, IterType type) {
     for (const Iter& iter : block->iters)
@@ -27,7 +30,8 @@ Status apply(Context& c) {
   };
   for (auto it = loops.begin(); it != at; ++it)
     if (drives(*it, IterType::reduction))
-      return c.refuse(loop_below_a_reduction_loop, fmt::format("loop {} above {} drives a reduction iter", (*it)->var->name, loop->var->name), *it);
+      return c.refuse(loop_below_a_reduction_loop,
+                      fmt::format("loop {} above {} drives a reduction iter", (*it)->var->name, loop->var->name), *it);
 
   // Loops from `loop` inwards that a spatial iter uses are copied for the init; the others are dropped.
   VarMap loop_map;
@@ -43,10 +47,14 @@ Status apply(Context& c) {
   }
   Expr predicate;
   for (const Expr& conjunct : conjuncts(block->predicate)) {
-    bool uses_dropped = uses_any(conjunct, [&](const VarNode* v) { return std::count(dropped.begin(), dropped.end(), v) > 0; });
-    bool uses_kept = uses_any(conjunct, [&](const VarNode* v) { return std::count(dropped.begin(), dropped.end(), v) == 0; });
+    bool uses_dropped =
+        uses_any(conjunct, [&](const VarNode* v) { return std::count(dropped.begin(), dropped.end(), v) > 0; });
+    bool uses_kept =
+        uses_any(conjunct, [&](const VarNode* v) { return std::count(dropped.begin(), dropped.end(), v) == 0; });
     if (uses_dropped && uses_kept)
-      return c.refuse(predicate_not_separable, fmt::format("the predicate of block \"{}\" mixes loops of the init with dropped ones", block->name), block);
+      return c.refuse(
+          predicate_not_separable,
+          fmt::format("the predicate of block \"{}\" mixes loops of the init with dropped ones", block->name), block);
     if (!uses_dropped) predicate = and_of(predicate, substitute(conjunct, loop_map));
   }
 
@@ -80,7 +88,8 @@ Status apply(Context& c) {
   update->init = nullptr;
   std::vector<BufferRegion> reads = block->writes;
   for (const BufferRegion& r : block->reads) {
-    bool output = std::any_of(block->writes.begin(), block->writes.end(), [&](const BufferRegion& w) { return w.buffer.same_as(r.buffer); });
+    bool output = std::any_of(block->writes.begin(), block->writes.end(),
+                              [&](const BufferRegion& w) { return w.buffer.same_as(r.buffer); });
     if (!output) reads.push_back(r);
   }
   update->reads = std::move(reads);
@@ -93,7 +102,8 @@ Status apply(Context& c) {
 const RegisterPrimitive entry{"decompose_reduction",
                               "makes the init of a reduction a block of its own, placed before the loop",
                               {.kind = "DecomposeReduction",
-                               .inputs = {{"block", ArgType::block, {}, "the reduction block"}, {"loop", ArgType::loop, {}, "the init goes before this loop"}},
+                               .inputs = {{"block", ArgType::block, {}, "the reduction block"},
+                                          {"loop", ArgType::loop, {}, "the init goes before this loop"}},
                                .outputs = OutputShape::one_block,
                                .output_kind = SymbolKind::block,
                                .apply = apply}};

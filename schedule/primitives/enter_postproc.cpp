@@ -6,7 +6,8 @@ namespace {
 
 Status apply(Context&) { return {}; }
 
-const RegisterPrimitive entry{"enter_postproc", "marks where post-processing starts", {.kind = "EnterPostproc", .apply = apply}};
+const RegisterPrimitive entry{
+    "enter_postproc", "marks where post-processing starts", {.kind = "EnterPostproc", .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -20,16 +20,22 @@ Status check_chain(const Context& c, const std::vector<const For*>& loops) {
     if (i == 0) continue;
     Place outer = c.state.place(*loops[i - 1]), inner = c.state.place(*loops[i]);
     if (!tree.contains(outer, inner) || outer == inner || tree.enclosing_block(outer) != tree.enclosing_block(inner))
-      return c.refuse(loops_not_nested, fmt::format("loop {} is not inside loop {}", loops[i]->var->name, loops[i - 1]->var->name), loops[i]);
+      return c.refuse(loops_not_nested,
+                      fmt::format("loop {} is not inside loop {}", loops[i]->var->name, loops[i - 1]->var->name),
+                      loops[i]);
     if (tree.parent(inner) != outer) {
       bool loop_between = tree.loop(tree.parent(inner)) != nullptr;
-      return c.refuse(loop_between ? loops_not_nested : codes::loop_not_only_child,
-                      fmt::format("loop {} is not the only statement of loop {}", loops[i]->var->name, loops[i - 1]->var->name), loops[i]);
+      return c.refuse(
+          loop_between ? loops_not_nested : codes::loop_not_only_child,
+          fmt::format("loop {} is not the only statement of loop {}", loops[i]->var->name, loops[i - 1]->var->name),
+          loops[i]);
     }
     for (size_t j = 0; j < i; ++j)
       if (uses_var(loops[i]->extent, loops[j]->var.get()))
-        return c.refuse(codes::extent_depends_on_loop,
-                        fmt::format("the extent of loop {} depends on loop {}", loops[i]->var->name, loops[j]->var->name), loops[i]);
+        return c.refuse(
+            codes::extent_depends_on_loop,
+            fmt::format("the extent of loop {} depends on loop {}", loops[i]->var->name, loops[j]->var->name),
+            loops[i]);
   }
   return {};
 }
@@ -68,15 +74,16 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"fuse",
-                              "fuses a chain of loops into one; the order of iterations is kept",
-                              {.kind = "Fuse",
-                               .inputs = {{"loops", ArgType::loops, {}, "the chain, outermost first"}},
-                               .attrs = {{"preserve_unit_iters", ArgType::boolean, true, "keep variables of unit loops in the bindings"}},
-                               .outputs = OutputShape::one_loop,
-                               .output_kind = SymbolKind::loop,
-                               .positional = true,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "fuse",
+    "fuses a chain of loops into one; the order of iterations is kept",
+    {.kind = "Fuse",
+     .inputs = {{"loops", ArgType::loops, {}, "the chain, outermost first"}},
+     .attrs = {{"preserve_unit_iters", ArgType::boolean, true, "keep variables of unit loops in the bindings"}},
+     .outputs = OutputShape::one_loop,
+     .output_kind = SymbolKind::loop,
+     .positional = true,
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

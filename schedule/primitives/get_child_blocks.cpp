@@ -18,7 +18,8 @@ const RegisterPrimitive entry{"get_child_blocks",
                                .inputs = {{"block_or_loop", ArgType::block_or_loop, {}, "where to look"}},
                                .outputs = OutputShape::blocks,
                                .output_kind = SymbolKind::block,
-                               .pure = true, .positional = true,
+                               .pure = true,
+                               .positional = true,
                                .apply = apply}};
 
 }  // namespace

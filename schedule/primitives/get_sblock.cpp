@@ -19,7 +19,8 @@ Status apply(Context& c) {
     if (c.state.program()->functions.size() > 1) {
       std::vector<std::string> names;
       for (const FunctionRef& f : c.state.program()->functions) names.push_back(f->name);
-      auto refusal = c.refuse(function_not_found, fmt::format("expected the function worked on ({}), found \"{}\"", c.state.function().name, *wanted));
+      auto refusal = c.refuse(function_not_found, fmt::format("expected the function worked on ({}), found \"{}\"",
+                                                              c.state.function().name, *wanted));
       std::string hint = did_you_mean(*wanted, names);
       return hint.empty() ? refusal : refuse(refusal.value().with_help(fmt::format("did you mean \"{}\"?", hint)));
     }
@@ -29,23 +30,27 @@ Status apply(Context& c) {
     c.give(c.state.tree().block(found[0]));
     return {};
   }
-  if (found.size() > 1) return c.refuse(block_name_ambiguous, fmt::format("{} blocks are called \"{}\"", found.size(), name), c.state.tree().stmt(found[1]));
+  if (found.size() > 1)
+    return c.refuse(block_name_ambiguous, fmt::format("{} blocks are called \"{}\"", found.size(), name),
+                    c.state.tree().stmt(found[1]));
   std::vector<std::string> names;
   for (Place p : c.state.tree().blocks()) names.push_back(c.state.tree().block(p)->name);
-  auto refusal = c.refuse(block_name_not_found, fmt::format("no block is called \"{}\"; there are {}", name, fmt::join(names, ", ")));
+  auto refusal = c.refuse(block_name_not_found,
+                          fmt::format("no block is called \"{}\"; there are {}", name, fmt::join(names, ", ")));
   std::string hint = did_you_mean(name, names);
   return hint.empty() ? refusal : refuse(refusal.value().with_help(fmt::format("did you mean \"{}\"?", hint)));
 }
 
-const RegisterPrimitive entry{"get_sblock",
-                              "the one block of that name",
-                              {.kind = "GetSBlock",
-                               .attrs = {{"name", ArgType::text, {}, "name of the block"},
-                                         {"func_name", ArgType::text_or_none, TraceValue(), "the function; None: the one worked on"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .pure = true,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "get_sblock",
+    "the one block of that name",
+    {.kind = "GetSBlock",
+     .attrs = {{"name", ArgType::text, {}, "name of the block"},
+               {"func_name", ArgType::text_or_none, TraceValue(), "the function; None: the one worked on"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .pure = true,
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -1,5 +1,5 @@
-// compute_inline and reverse_compute_inline as functions: compute_at to the "inline" location, and the tests of location
-// sampling, use them too.
+// compute_inline and reverse_compute_inline as functions: compute_at to the "inline" location, and the tests of
+// location sampling, use them too.
 #pragma once
 
 #include "schedule/context.h"

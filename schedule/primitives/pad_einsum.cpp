@@ -1,4 +1,5 @@
-// pad_einsum: iters of a contraction are rounded up to multiples; inputs are copied with zeros around, the output is cropped.
+// pad_einsum: iters of a contraction are rounded up to multiples; inputs are copied with zeros around, the output is
+// cropped.
 //   C[i, j] += A[i, k] * B[k, j], i < 127   →   A_pad[128, …] = A or 0;  C_pad[128, …] += …;  C[i, j] = C_pad[i, j]
 #include <fmt/format.h>
 
@@ -13,7 +14,8 @@ TW_REFUSAL_CODE(padding_arity, "padding-arity", "there is not one padding for ea
 TW_REFUSAL_CODE(padding_not_positive, "padding-not-positive", "a padding is below 1");
 TW_REFUSAL_CODE(access_not_trivial, "access-not-trivial", "the block must index its buffers by bare iters");
 TW_REFUSAL_CODE(buffer_read_and_written, "buffer-read-and-written", "a padded buffer is read and written by the block");
-TW_REFUSAL_CODE(padding_changes_the_value, "padding-changes-the-value", "a zero operand does not leave the reduction unchanged");
+TW_REFUSAL_CODE(padding_changes_the_value, "padding-changes-the-value",
+                "a zero operand does not leave the reduction unchanged");
 
 struct Plan {
   const Block* block;
@@ -42,16 +44,19 @@ Status check(Context& c, Plan& p) {
   TW_TRY_VOID(check_trivial(c, p.block));
   std::vector<int64_t> padding = c.integers("padding");
   if (padding.size() != p.block->iters.size())
-    return c.refuse(padding_arity, fmt::format("expected {} paddings, found {}", p.block->iters.size(), padding.size()), p.block);
+    return c.refuse(padding_arity, fmt::format("expected {} paddings, found {}", p.block->iters.size(), padding.size()),
+                    p.block);
   p.loops = c.state.tree().loop_nodes_above(c.state.place(*p.block));
   std::vector<const VarNode*> padded_reductions;
   for (size_t i = 0; i < padding.size(); ++i) {
     const Iter& iter = p.block->iters[i];
-    if (padding[i] < 1) return c.refuse(padding_not_positive, fmt::format("expected positive paddings, found {}", padding[i]), p.block);
+    if (padding[i] < 1)
+      return c.refuse(padding_not_positive, fmt::format("expected positive paddings, found {}", padding[i]), p.block);
     std::optional<int64_t> extent = const_int(iter.dom.extent);
     if (!extent) {
       if (padding[i] == 1) continue;
-      return c.refuse(codes::extent_not_constant, fmt::format("the extent of iter {} is not a constant", iter.var->name), p.block);
+      return c.refuse(codes::extent_not_constant,
+                      fmt::format("the extent of iter {} is not a constant", iter.var->name), p.block);
     }
     int64_t rounded = (*extent + padding[i] - 1) / padding[i] * padding[i];
     if (rounded == *extent) continue;
@@ -63,10 +68,13 @@ Status check(Context& c, Plan& p) {
     for (const BufferRegion& r : *list)
       for (const Range& range : r.region)
         if (!as<VarNode>(range.min) || !is_const(range.extent, 1))
-          return c.refuse(access_not_trivial, fmt::format("block \"{}\" indexes {} by {}", p.block->name, r.buffer->name, "an expression"), p.block);
+          return c.refuse(access_not_trivial,
+                          fmt::format("block \"{}\" indexes {} by {}", p.block->name, r.buffer->name, "an expression"),
+                          p.block);
   for (const BufferRegion& r : p.block->reads)
     for (const BufferRegion& w : p.block->writes)
-      if (r.buffer.same_as(w.buffer)) return c.refuse(buffer_read_and_written, fmt::format("{} is read and written", r.buffer->name), p.block);
+      if (r.buffer.same_as(w.buffer))
+        return c.refuse(buffer_read_and_written, fmt::format("{} is read and written", r.buffer->name), p.block);
   if (padded_reductions.empty()) return {};
   std::optional<MatchedReducer> reducer = match_reducer(*p.block);
   auto padded = [&](const Load* node) {
@@ -76,7 +84,8 @@ Status check(Context& c, Plan& p) {
   };
   bool unchanged = reducer && reducer->reducer->name == "sum" && is_zero(reducer->values[0], padded);
   if (!unchanged)
-    return c.refuse(padding_changes_the_value, fmt::format("zeros would change the result of block \"{}\"", p.block->name), p.block);
+    return c.refuse(padding_changes_the_value,
+                    fmt::format("zeros would change the result of block \"{}\"", p.block->name), p.block);
   return {};
 }
 
@@ -142,8 +151,10 @@ Status apply(Context& c) {
     });
     made.push_back(padded);
     rewritten = redirect(rewritten, {r.buffer, padded, nullptr, true, true});
-    if (write) after.push_back(copy_block(r.buffer->name + "_crop", padded, r.buffer, false));
-    else before.push_back(copy_block(r.buffer->name + "_pad", r.buffer, padded, true));
+    if (write)
+      after.push_back(copy_block(r.buffer->name + "_crop", padded, r.buffer, false));
+    else
+      before.push_back(copy_block(r.buffer->name + "_pad", r.buffer, padded, true));
   };
   for (const BufferRegion& r : p.block->reads) replace(r, false);
   for (const BufferRegion& r : p.block->writes) replace(r, true);
@@ -151,9 +162,11 @@ Status apply(Context& c) {
   for (size_t i = p.loops.size(); i-- > 0;) {
     auto loop = edit(*p.loops[i]);
     if (auto it = p.loop_extent.find(loop->var.get()); it != p.loop_extent.end()) loop->extent = it->second;
-    loop->body = p.loops[i]->body.get() == (i + 1 < p.loops.size() ? static_cast<const StmtNode*>(p.loops[i + 1]) : p.block)
-                     ? nest_new
-                     : replace_stmt(p.loops[i]->body, i + 1 < p.loops.size() ? static_cast<const StmtNode*>(p.loops[i + 1]) : p.block, nest_new);
+    loop->body =
+        p.loops[i]->body.get() == (i + 1 < p.loops.size() ? static_cast<const StmtNode*>(p.loops[i + 1]) : p.block)
+            ? nest_new
+            : replace_stmt(p.loops[i]->body,
+                           i + 1 < p.loops.size() ? static_cast<const StmtNode*>(p.loops[i + 1]) : p.block, nest_new);
     nest_new = finish(std::move(loop));
   }
   std::vector<Stmt> all = std::move(before);
@@ -166,12 +179,13 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"pad_einsum",
-                              "rounds iters of a contraction up to multiples; inputs are padded with zeros, the output is cropped",
-                              {.kind = "PadEinsum",
-                               .inputs = {{"block", ArgType::block, {}, "the contraction"}},
-                               .attrs = {{"padding", ArgType::int_list, {}, "for each iter the number that its extent becomes a multiple of"}},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "pad_einsum",
+    "rounds iters of a contraction up to multiples; inputs are padded with zeros, the output is cropped",
+    {.kind = "PadEinsum",
+     .inputs = {{"block", ArgType::block, {}, "the contraction"}},
+     .attrs = {{"padding", ArgType::int_list, {}, "for each iter the number that its extent becomes a multiple of"}},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

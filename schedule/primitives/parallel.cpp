@@ -10,9 +10,10 @@ Status apply(Context& c) {
   return set_parallel_kind(c, loop, ForKind::parallel, "");
 }
 
-const RegisterPrimitive entry{"parallel",
-                              "runs the iterations of the loop in parallel",
-                              {.kind = "Parallel", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
+const RegisterPrimitive entry{
+    "parallel",
+    "runs the iterations of the loop in parallel",
+    {.kind = "Parallel", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

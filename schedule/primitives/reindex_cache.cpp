@@ -6,15 +6,17 @@ namespace tilewright {
 
 namespace {
 
-TW_REFUSAL_CODE(access_not_a_point, "access-not-a-point", "the block accesses more than one element of the buffer in an instance");
-TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ", "the index map takes another number of indices than the block has iters");
+TW_REFUSAL_CODE(access_not_a_point, "access-not-a-point",
+                "the block accesses more than one element of the buffer in an instance");
+TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ",
+                "the index map takes another number of indices than the block has iters");
 
 struct Plan {
   const Block* block;
   BufferRegion region;
-  std::vector<Expr> indices;       ///< of the buffer, in the block's iters
-  std::vector<Expr> mapped;        ///< of the cache, in the block's iters
-  std::vector<const Iter*> used;   ///< iters that the map uses
+  std::vector<Expr> indices;      ///< of the buffer, in the block's iters
+  std::vector<Expr> mapped;       ///< of the cache, in the block's iters
+  std::vector<const Iter*> used;  ///< iters that the map uses
   Buffer cache;
 };
 
@@ -28,15 +30,19 @@ Result<Plan> make_plan(Context& c, bool write) {
   TW_TRY_VOID(check_pipeline(c, p.block));
   BlockScope scope = c.state.scope_of(c.state.place(*p.block));
   if (scope.writers(p.region.buffer).size() > 1)
-    return c.refuse(codes::several_writers, fmt::format("buffer {} has several writers", p.region.buffer->name), p.block);
+    return c.refuse(codes::several_writers, fmt::format("buffer {} has several writers", p.region.buffer->name),
+                    p.block);
   for (const Range& r : p.region.region) {
     if (!is_const(r.extent, 1))
-      return c.refuse(access_not_a_point, fmt::format("block \"{}\" accesses a range of {}", p.block->name, p.region.buffer->name), p.block);
+      return c.refuse(access_not_a_point,
+                      fmt::format("block \"{}\" accesses a range of {}", p.block->name, p.region.buffer->name),
+                      p.block);
     p.indices.push_back(r.min);
   }
   IndexMapRef map = c.index_map("index_map");
   if (map->inputs.size() != p.block->iters.size())
-    return c.refuse(map_iters_differ, fmt::format("expected {} indices, found {}", p.block->iters.size(), map->inputs.size()), p.block);
+    return c.refuse(map_iters_differ,
+                    fmt::format("expected {} indices, found {}", p.block->iters.size(), map->inputs.size()), p.block);
   Analyzer facts;
   facts.bind(domains_of(*p.block));
   std::vector<Expr> iters;
@@ -44,11 +50,15 @@ Result<Plan> make_plan(Context& c, bool write) {
   std::vector<VarRange> used_domains;
   for (const Expr& e : apply_index_map(*map, iters)) p.mapped.push_back(facts.simplify(e));
   for (const Iter& iter : p.block->iters) {
-    bool used = std::any_of(p.mapped.begin(), p.mapped.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
+    bool used =
+        std::any_of(p.mapped.begin(), p.mapped.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
     if (!used) {  // what the buffer is indexed by must be found in the cache again
-      bool indexes = std::any_of(p.indices.begin(), p.indices.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
+      bool indexes =
+          std::any_of(p.indices.begin(), p.indices.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
       if (indexes && !is_const(iter.dom.extent, 1))
-        return c.refuse(codes::index_map_not_injective, fmt::format("iter {} indexes {} and is not in the map", iter.var->name, p.region.buffer->name), p.block);
+        return c.refuse(codes::index_map_not_injective,
+                        fmt::format("iter {} indexes {} and is not in the map", iter.var->name, p.region.buffer->name),
+                        p.block);
       continue;
     }
     p.used.push_back(&iter);
@@ -61,12 +71,13 @@ Result<Plan> make_plan(Context& c, bool write) {
     injective = detected && inverse_map(detected, used_domains, p.mapped, facts).has_value();
   }
   if (!injective)
-    return c.refuse(codes::index_map_not_injective, fmt::format("the map does not tell iters of block \"{}\" apart: {}", p.block->name, detected.failure), p.block);
+    return c.refuse(
+        codes::index_map_not_injective,
+        fmt::format("the map does not tell iters of block \"{}\" apart: {}", p.block->name, detected.failure), p.block);
   std::vector<Expr> shape;
   for (Expr& e : p.mapped) {
     SymbolicInterval bounds = bounds_over(e, used_domains, nullptr, facts);
-    if (!bounds.bounded())
-      return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", p.block);
+    if (!bounds.bounded()) return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", p.block);
     shape.push_back(facts.simplify(bounds.max + 1));
   }
   p.cache = derive_buffer(p.region.buffer, [&](BufferNode& b) {
@@ -85,7 +96,8 @@ Stmt copy_nest(const State& state, const Plan& p, bool write, BlockId* id) {
   VarMap loop_map, iter_map;
   std::vector<const For*> loops;
   for (const For* l : state.tree().loop_nodes_above(state.place(*p.block))) {
-    bool used = std::any_of(p.used.begin(), p.used.end(), [&](const Iter* i) { return uses_var(i->binding, l->var.get()); });
+    bool used =
+        std::any_of(p.used.begin(), p.used.end(), [&](const Iter* i) { return uses_var(i->binding, l->var.get()); });
     if (!used) continue;
     loops.push_back(l);
     loop_map[l->var.get()] = make_var(l->var->name, l->var->dtype);
@@ -146,7 +158,8 @@ Status reindex_cache(Context& c, bool write) {
   Place top = place;
   while (tree.loop(tree.parent(top))) top = tree.parent(top);
   Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
-  Stmt scope_new = replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
+  Stmt scope_new =
+      replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
   c.state.replace(tree.stmt(scope), add_allocation(*as<Block>(scope_new), p.cache));
   c.give(id);
   return {};

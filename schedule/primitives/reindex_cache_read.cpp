@@ -7,17 +7,18 @@ namespace {
 
 Status apply(Context& c) { return reindex_cache(c, false); }
 
-const RegisterPrimitive entry{"reindex_cache_read",
-                              "the block reads a copy of the buffer laid out by an index map of its iters",
-                              {.kind = "ReindexCacheRead",
-                               .inputs = {{"block", ArgType::block, {}, "the only user of the copy"},
-                                          {"index_map", ArgType::index_map, {}, "the block's iters to indices of the copy"}},
-                               .attrs = {{"read_buffer_index", ArgType::integer, {}, "index of the read region"},
-                                         {"storage_scope", ArgType::text, {}, "memory of the copy"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .python_order = {"block", "read_buffer_index", "storage_scope", "index_map"},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "reindex_cache_read",
+    "the block reads a copy of the buffer laid out by an index map of its iters",
+    {.kind = "ReindexCacheRead",
+     .inputs = {{"block", ArgType::block, {}, "the only user of the copy"},
+                {"index_map", ArgType::index_map, {}, "the block's iters to indices of the copy"}},
+     .attrs = {{"read_buffer_index", ArgType::integer, {}, "index of the read region"},
+               {"storage_scope", ArgType::text, {}, "memory of the copy"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .python_order = {"block", "read_buffer_index", "storage_scope", "index_map"},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -18,19 +18,21 @@ Status apply(Context& c) {
   bool permutation = sorted.size() == block->iters.size();
   for (size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int64_t>(i);
   if (!permutation)
-    return c.refuse(order_not_a_permutation, fmt::format("expected each of 0 … {} once", static_cast<int>(block->iters.size()) - 1), block);
+    return c.refuse(order_not_a_permutation,
+                    fmt::format("expected each of 0 … {} once", static_cast<int>(block->iters.size()) - 1), block);
   auto copy = edit(*block);
   for (size_t i = 0; i < order.size(); ++i) copy->iters[i] = block->iters[order[i]];
   c.state.replace(block, finish(std::move(copy)));
   return {};
 }
 
-const RegisterPrimitive entry{"reorder_block_iter_var",
-                              "permutes the iters of a block with their bindings",
-                              {.kind = "ReorderBlockIterVar",
-                               .inputs = {{"block", ArgType::block, {}, "the block"},
-                                          {"new_order", ArgType::int_list, {}, "new_order[i] is the old place of new iter i"}},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "reorder_block_iter_var",
+    "permutes the iters of a block with their bindings",
+    {.kind = "ReorderBlockIterVar",
+     .inputs = {{"block", ArgType::block, {}, "the block"},
+                {"new_order", ArgType::int_list, {}, "new_order[i] is the old place of new iter i"}},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

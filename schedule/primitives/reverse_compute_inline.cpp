@@ -13,7 +13,8 @@ namespace {
 TW_REFUSAL_CODE(block_reads_several_produced_buffers, "block-reads-several-produced-buffers",
                 "the consumer reads more than one buffer that blocks of the scope produce");
 TW_REFUSAL_CODE(producer_not_single, "producer-not-single", "the consumer has not exactly one producer");
-TW_REFUSAL_CODE(body_not_invertible, "body-not-invertible", "the consumer's iters cannot be recovered from the indices of what it reads");
+TW_REFUSAL_CODE(body_not_invertible, "body-not-invertible",
+                "the consumer's iters cannot be recovered from the indices of what it reads");
 
 /// The one load of `buffer` in the consumer's value (equal loads count once); null if there are different ones.
 const Load* single_load(const Expr& value, const Buffer& buffer) {
@@ -44,17 +45,20 @@ Status reverse_inline_block(Context& c, const Block* block) {
   for (const BufferRegion& r : block->reads) {
     if (scope.writers(r.buffer).empty()) continue;
     if (buffer && !buffer.same_as(r.buffer))
-      return c.refuse(block_reads_several_produced_buffers, fmt::format("block \"{}\" reads {} and {}", block->name, buffer->name, r.buffer->name), block);
+      return c.refuse(block_reads_several_produced_buffers,
+                      fmt::format("block \"{}\" reads {} and {}", block->name, buffer->name, r.buffer->name), block);
     buffer = r.buffer;
   }
   TW_TRY_VOID(check_complete(c, block));
   if (producers.size() != 1 || !buffer)
-    return c.refuse(producer_not_single, fmt::format("block \"{}\" has {} producers", block->name, producers.size()), block);
+    return c.refuse(producer_not_single, fmt::format("block \"{}\" has {} producers", block->name, producers.size()),
+                    block);
   const Block* producer = tree.block(producers[0]);
   TW_TRY_VOID(check_complete(c, producer));
   TW_TRY_VOID(check_temp(c, producer));
   if (scope.readers(buffer).size() != 1)
-    return c.refuse(producer_not_single, fmt::format("buffer {} has other readers than block \"{}\"", buffer->name, block->name), block);
+    return c.refuse(producer_not_single,
+                    fmt::format("buffer {} has other readers than block \"{}\"", buffer->name, block->name), block);
   if (!is_true(block->predicate))
     return c.refuse(codes::predicate_not_trivial, fmt::format("block \"{}\" has a predicate", block->name), block);
   const Store *store = as<Store>(block->body), *produced = as<Store>(producer->body);
@@ -62,10 +66,12 @@ Status reverse_inline_block(Context& c, const Block* block) {
   auto not_invertible = [&](const std::string& what) {
     return c.refuse(body_not_invertible, fmt::format("block \"{}\": {}", block->name, what), block);
   };
-  if (!store || !produced || !produced->buffer.same_as(buffer)) return not_invertible("expected one store in consumer and producer");
+  if (!store || !produced || !produced->buffer.same_as(buffer))
+    return not_invertible("expected one store in consumer and producer");
   if (!read) return not_invertible(fmt::format("{} is read at more than one place", buffer->name));
   if (has_opaque_use(tree.ref(scope.scope()), buffer))
-    return c.refuse(codes::buffer_opaque_or_matched, fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
+    return c.refuse(codes::buffer_opaque_or_matched,
+                    fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
   TW_TRY_VOID(check_removable(c, block));
 
   // Iters of the consumer from the producer's store indices: the read map must be invertible on the iters' domains.
@@ -126,9 +132,10 @@ Status apply(Context& c) {
   return reverse_inline_block(c, block);
 }
 
-const RegisterPrimitive entry{"reverse_compute_inline",
-                              "moves a consumer into its one producer",
-                              {.kind = "ReverseComputeInline", .inputs = {{"block", ArgType::block, {}, "the consumer"}}, .apply = apply}};
+const RegisterPrimitive entry{
+    "reverse_compute_inline",
+    "moves a consumer into its one producer",
+    {.kind = "ReverseComputeInline", .inputs = {{"block", ArgType::block, {}, "the consumer"}}, .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -35,7 +35,9 @@ class Redirector : public Rewriter {
   }
 
  private:
-  std::vector<Expr> map(const std::vector<Expr>& indices) const { return how_.map_indices ? how_.map_indices(indices) : indices; }
+  std::vector<Expr> map(const std::vector<Expr>& indices) const {
+    return how_.map_indices ? how_.map_indices(indices) : indices;
+  }
   bool region(BufferRegion& r) const {
     if (!r.buffer.same_as(how_.from)) return false;
     std::vector<Expr> mins;

@@ -5,8 +5,9 @@
 
 namespace tilewright {
 
-/// Redirects every load, store and region of `from` below `s` to `to`, with indices mapped by `map_indices`. A region is mapped
-/// through its minimum when it is a point, else dimension by dimension (map_range; null: minimum mapped, extents kept).
+/// Redirects every load, store and region of `from` below `s` to `to`, with indices mapped by `map_indices`. A region
+/// is mapped through its minimum when it is a point, else dimension by dimension (map_range; null: minimum mapped,
+/// extents kept).
 struct Redirect {
   Buffer from, to;
   std::function<std::vector<Expr>(const std::vector<Expr>&)> map_indices;  ///< null: unchanged
@@ -14,8 +15,8 @@ struct Redirect {
 };
 Stmt redirect(const Stmt& s, const Redirect& how);
 
-/// Reads (and, with `writes`, writes) of the block derived again from its body; signatures of blocks above it up to the root are
-/// derived too (the root's stays empty).
+/// Reads (and, with `writes`, writes) of the block derived again from its body; signatures of blocks above it up to the
+/// root are derived too (the root's stays empty).
 Stmt rederive_reads(const Stmt& block);
 
 /// Whether the buffer is used other than by loads, stores and regions below s (pointer, match_buffer source).
@@ -26,14 +27,15 @@ Stmt drop_allocation(const Stmt& root, const Buffer& b);
 /// Appends an allocation to the block at `owner`.
 Stmt add_allocation(const Block& owner, const Buffer& b);
 
-/// A copy block `name`: iters over `extents`, target[map_to(v)] = source[map_from(v)], under fresh loops ax0… with bindings
-/// `offsets[i] + ax` (null offsets: 0).
+/// A copy block `name`: iters over `extents`, target[map_to(v)] = source[map_from(v)], under fresh loops ax0… with
+/// bindings `offsets[i] + ax` (null offsets: 0).
 struct CopyBlock {
   std::string name;
   Buffer source, target;
-  std::vector<Range> domains;    ///< of the iters
-  std::vector<Range> loops;      ///< loop ranges: binding i = loops[i].min + ax_i, extent loops[i].extent
-  std::function<std::vector<Expr>(const std::vector<Expr>&)> source_indices, target_indices;  ///< null: the iters themselves
+  std::vector<Range> domains;  ///< of the iters
+  std::vector<Range> loops;    ///< loop ranges: binding i = loops[i].min + ax_i, extent loops[i].extent
+  std::function<std::vector<Expr>(const std::vector<Expr>&)> source_indices,
+      target_indices;  ///< null: the iters themselves
 };
 /// The nest; *id is the block's.
 Stmt make_copy(const CopyBlock&, BlockId* id);

@@ -12,8 +12,10 @@ namespace {
 TW_REFUSAL_CODE(loop_not_serial, "loop-not-serial", "the loop is not serial");
 TW_REFUSAL_CODE(loop_drives_a_spatial_iter, "loop-drives-a-spatial-iter", "the loop feeds no reduction iter");
 TW_REFUSAL_CODE(loop_drives_both_kinds, "loop-drives-both-kinds", "the loop feeds a spatial and a reduction iter");
-TW_REFUSAL_CODE(block_not_first_under_outermost_loop, "block-not-first-under-outermost-loop", "other statements precede the block under its outermost loop");
-TW_REFUSAL_CODE(unused_loop_under_a_reduction_loop, "unused-loop-under-a-reduction-loop", "a loop that no iter uses stands between reduction loops");
+TW_REFUSAL_CODE(block_not_first_under_outermost_loop, "block-not-first-under-outermost-loop",
+                "other statements precede the block under its outermost loop");
+TW_REFUSAL_CODE(unused_loop_under_a_reduction_loop, "unused-loop-under-a-reduction-loop",
+                "a loop that no iter uses stands between reduction loops");
 TW_REFUSAL_CODE(factor_axis_out_of_range, "factor-axis-out-of-range", "factor_axis is no axis of the partial results");
 
 struct Plan {
@@ -30,20 +32,29 @@ Result<Plan> check(Context& c) {
   const TreeIndex& tree = c.state.tree();
   std::vector<Place> children = tree.child_blocks(c.state.place(*p.loop));
   if (children.size() != 1)
-    return c.refuse(codes::subtree_has_not_one_block, fmt::format("loop {} has {} blocks below", p.loop->var->name, children.size()), p.loop);
+    return c.refuse(codes::subtree_has_not_one_block,
+                    fmt::format("loop {} has {} blocks below", p.loop->var->name, children.size()), p.loop);
   p.block = tree.block(children[0]);
   TW_TRY_VOID(check_inner(c, p.block));
   TW_TRY_VOID(check_pipeline(c, p.block));
   TW_TRY_VOID(check_reduction(c, p.block));
-  if (p.loop->loop_kind != ForKind::serial) return c.refuse(loop_not_serial, fmt::format("loop {} is not serial", p.loop->var->name), p.loop);
+  if (p.loop->loop_kind != ForKind::serial)
+    return c.refuse(loop_not_serial, fmt::format("loop {} is not serial", p.loop->var->name), p.loop);
   p.loops = tree.loop_nodes_above(children[0]);
   unsigned driven = iter_types_driven(*p.block, p.loop->var.get());
-  bool reduction = driven & (1u << static_cast<int>(IterType::reduction)), spatial = driven & (1u << static_cast<int>(IterType::spatial));
-  if (reduction && spatial) return c.refuse(loop_drives_both_kinds, fmt::format("loop {} feeds spatial and reduction iters", p.loop->var->name), p.loop);
-  if (!reduction) return c.refuse(loop_drives_a_spatial_iter, fmt::format("loop {} feeds no reduction iter", p.loop->var->name), p.loop);
+  bool reduction = driven & (1u << static_cast<int>(IterType::reduction)),
+       spatial = driven & (1u << static_cast<int>(IterType::spatial));
+  if (reduction && spatial)
+    return c.refuse(loop_drives_both_kinds, fmt::format("loop {} feeds spatial and reduction iters", p.loop->var->name),
+                    p.loop);
+  if (!reduction)
+    return c.refuse(loop_drives_a_spatial_iter, fmt::format("loop {} feeds no reduction iter", p.loop->var->name),
+                    p.loop);
   Place outer = c.state.place(*p.loops.front());
   if (tree.child_blocks(outer).front() != children[0])
-    return c.refuse(block_not_first_under_outermost_loop, fmt::format("other blocks precede \"{}\" under loop {}", p.block->name, p.loops.front()->var->name), p.block);
+    return c.refuse(block_not_first_under_outermost_loop,
+                    fmt::format("other blocks precede \"{}\" under loop {}", p.block->name, p.loops.front()->var->name),
+                    p.block);
   bool seen_reduction = false;
   for (const For* l : p.loops) {
     unsigned types = iter_types_driven(*p.block, l->var.get());
@@ -52,19 +63,24 @@ Result<Plan> check(Context& c) {
       return c.refuse(unused_loop_under_a_reduction_loop, fmt::format("no iter uses loop {}", l->var->name), l);
   }
   std::optional<MatchedReducer> reducer = match_reducer(*p.block);
-  if (!reducer) return c.refuse(codes::no_matching_reducer, fmt::format("init and update of block \"{}\" match no registered reducer", p.block->name), p.block);
+  if (!reducer)
+    return c.refuse(codes::no_matching_reducer,
+                    fmt::format("init and update of block \"{}\" match no registered reducer", p.block->name), p.block);
   p.reducer = std::move(*reducer);
   p.axis = c.integer("factor_axis");
   int64_t rank = p.reducer.buffers[0]->rank();
   if (p.axis < -(rank + 1) || p.axis > rank)
-    return c.refuse(factor_axis_out_of_range, fmt::format("expected an axis from {} to {}, found {}", -(rank + 1), rank, p.axis), p.block);
+    return c.refuse(factor_axis_out_of_range,
+                    fmt::format("expected an axis from {} to {}, found {}", -(rank + 1), rank, p.axis), p.block);
   if (p.axis < 0) p.axis += rank + 1;
   return p;
 }
 
-/// k stores, the values combined from `x` and `y`; more than one through binds, since each value reads the old accumulators.
-Stmt combine_stores(const MatchedReducer& r, const std::vector<Buffer>& buffers, const std::vector<std::vector<Expr>>& indices,
-                    const std::vector<Expr>& x, const std::vector<Expr>& y) {
+/// k stores, the values combined from `x` and `y`; more than one through binds, since each value reads the old
+/// accumulators.
+Stmt combine_stores(const MatchedReducer& r, const std::vector<Buffer>& buffers,
+                    const std::vector<std::vector<Expr>>& indices, const std::vector<Expr>& x,
+                    const std::vector<Expr>& y) {
   std::vector<Expr> values = r.reducer->combine(x, y);
   if (values.size() == 1) return make_stmt<Store>(buffers[0], indices[0], values[0]);
   std::vector<Var> vars;
@@ -92,7 +108,8 @@ Status apply(Context& c) {
       n.data = make_var(n.name, kHandle);
     }));
 
-  // The rf block: loop becomes a spatial iter; reduction iters that use it are replaced by iters over their other loops.
+  // The rf block: loop becomes a spatial iter; reduction iters that use it are replaced by iters over their other
+  // loops.
   auto rf = std::make_unique<Block>();
   rf->name = block.name + "_rf";
   rf->annotations = block.annotations;
@@ -162,10 +179,13 @@ Status apply(Context& c) {
   auto final_block = edit(block);
   final_block->iters.clear();
   Var v_final = make_var("v" + p.loop->var->name, p.loop->var->dtype);
-  final_block->iters.push_back({v_final, {int_imm(0, v_final->dtype), p.loop->extent}, IterType::reduction, p.loop->var});
+  final_block->iters.push_back(
+      {v_final, {int_imm(0, v_final->dtype), p.loop->extent}, IterType::reduction, p.loop->var});
   for (const Iter& iter : block.iters)
     if (iter.type == IterType::spatial) final_block->iters.push_back(iter);
-  auto is_kept = [&](const For* l) { return l == p.loop || !(iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction))); };
+  auto is_kept = [&](const For* l) {
+    return l == p.loop || !(iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction)));
+  };
   Expr predicate;
   for (const Expr& conjunct : conjuncts(block.predicate)) {
     bool kept = true;
@@ -204,14 +224,15 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"rfactor",
-                              "cuts a reduction in two: partial results for each value of the loop, then a reduction over those",
-                              {.kind = "RFactor",
-                               .inputs = {{"loop", ArgType::loop, {}, "a reduction loop"}},
-                               .attrs = {{"factor_axis", ArgType::integer, {}, "axis of the partial results; negative: from the end"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "rfactor",
+    "cuts a reduction in two: partial results for each value of the loop, then a reduction over those",
+    {.kind = "RFactor",
+     .inputs = {{"loop", ArgType::loop, {}, "a reduction loop"}},
+     .attrs = {{"factor_axis", ArgType::integer, {}, "axis of the partial results; negative: from the end"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

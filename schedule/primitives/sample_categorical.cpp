@@ -8,7 +8,8 @@ namespace tilewright {
 namespace {
 
 TW_REFUSAL_CODE(candidates_empty, "candidates-empty", "sample_categorical was given no candidates");
-TW_REFUSAL_CODE(probabilities_do_not_match, "probabilities-do-not-match", "there is not one probability for each candidate");
+TW_REFUSAL_CODE(probabilities_do_not_match, "probabilities-do-not-match",
+                "there is not one probability for each candidate");
 TW_REFUSAL_CODE(probability_not_positive, "probability-not-positive", "a probability is negative, or all are 0");
 
 Status apply(Context& c) {
@@ -17,12 +18,14 @@ Status apply(Context& c) {
   double sum = 0;
   for (const TraceValue& item : *c.value("probs").get<TraceList>()) {
     weights.push_back(item.get<double>() ? *item.get<double>() : static_cast<double>(*item.get<int64_t>()));
-    if (!(weights.back() >= 0)) return c.refuse(probability_not_positive, fmt::format("found probability {}", weights.back()));
+    if (!(weights.back() >= 0))
+      return c.refuse(probability_not_positive, fmt::format("found probability {}", weights.back()));
     sum += weights.back();
   }
   if (candidates.empty()) return c.refuse(candidates_empty, "expected at least one candidate");
   if (weights.size() != candidates.size())
-    return c.refuse(probabilities_do_not_match, fmt::format("expected {} probabilities, found {}", candidates.size(), weights.size()));
+    return c.refuse(probabilities_do_not_match,
+                    fmt::format("expected {} probabilities, found {}", candidates.size(), weights.size()));
   if (sum <= 0) return c.refuse(probability_not_positive, "the probabilities sum to 0");
   int64_t index = 0;
   if (c.decision()) {

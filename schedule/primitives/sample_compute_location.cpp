@@ -1,4 +1,5 @@
-// sample_compute_location: where a block could be computed: -2 inline, -1 root, k the k-th loop of its first consumer's chain.
+// sample_compute_location: where a block could be computed: -2 inline, -1 root, k the k-th loop of its first consumer's
+// chain.
 #include <fmt/format.h>
 
 #include "schedule/primitive.h"
@@ -27,7 +28,9 @@ std::vector<int64_t> compute_locations(Context& c, const Block* block) {
   for (Place p : loops)
     if (tree.contains(p, common) && (consumers.size() == 1 || p <= common)) chain.push_back(tree.loop(p));
   const Block* consumer = tree.block(consumers[0]);
-  auto is_reduction = [&](const For* l) { return (iter_types_driven(*consumer, l->var.get()) & (1u << static_cast<int>(IterType::reduction))) != 0; };
+  auto is_reduction = [&](const For* l) {
+    return (iter_types_driven(*consumer, l->var.get()) & (1u << static_cast<int>(IterType::reduction))) != 0;
+  };
   size_t end = chain.size();
   while (end > 0 && is_reduction(chain[end - 1])) --end;  // no trailing reduction loops
   bool behind_reduction = false;
@@ -56,7 +59,8 @@ Status apply(Context& c) {
     chosen = *decided;
     if (!std::count(locations.begin(), locations.end(), chosen)) {
       if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit, fmt::format("location {} is not legal for block \"{}\"", chosen, block->name), block);
+        return c.refuse(decision_does_not_fit,
+                        fmt::format("location {} is not legal for block \"{}\"", chosen, block->name), block);
       int64_t lower = -1;  // the next lower candidate, then root
       for (int64_t l : locations)
         if (l < chosen && l > lower) lower = l;
@@ -79,15 +83,16 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"sample_compute_location",
-                              "draws a place where the block could be computed: -2 inline, -1 root, k a loop of its first consumer",
-                              {.kind = "SampleComputeLocation",
-                               .inputs = {{"block", ArgType::block, {}, "the producer"}},
-                               .outputs = OutputShape::one_loop,
-                               .output_kind = SymbolKind::loop,
-                               .pure = true,
-                               .samples = true,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "sample_compute_location",
+    "draws a place where the block could be computed: -2 inline, -1 root, k a loop of its first consumer",
+    {.kind = "SampleComputeLocation",
+     .inputs = {{"block", ArgType::block, {}, "the producer"}},
+     .outputs = OutputShape::one_loop,
+     .output_kind = SymbolKind::loop,
+     .pure = true,
+     .samples = true,
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

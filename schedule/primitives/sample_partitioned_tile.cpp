@@ -15,8 +15,10 @@ Status apply(Context& c) {
   const int64_t n = c.integer("n"), pos = c.integer("partition_pos"), inner = c.integer("innerpart_factor");
   if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
   if (pos < 0 || pos > n || inner < 1)
-    return c.refuse(partition_out_of_range,
-                    fmt::format("expected 0 <= partition_pos <= {} and innerpart_factor >= 1, found {} and {}", n, pos, inner), loop);
+    return c.refuse(
+        partition_out_of_range,
+        fmt::format("expected 0 <= partition_pos <= {} and innerpart_factor >= 1, found {} and {}", n, pos, inner),
+        loop);
   std::optional<int64_t> extent = const_int(loop->extent);
   if (extent && *extent < 1) return c.refuse(extent_not_positive, fmt::format("the loop has extent {}", *extent), loop);
   std::optional<Tile> tile;
@@ -25,8 +27,10 @@ Status apply(Context& c) {
     tile = repair_partitioned_tile(decided, *extent, static_cast<int>(pos), inner);
     if (*tile != decided) {
       if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit, fmt::format("tile [{}] does not fit extent {}", fmt::join(decided, ", "), *extent), loop);
-      c.schedule.note_repair(fmt::format("sample_partitioned_tile: [{}] -> [{}]", fmt::join(decided, ", "), fmt::join(*tile, ", ")));
+        return c.refuse(decision_does_not_fit,
+                        fmt::format("tile [{}] does not fit extent {}", fmt::join(decided, ", "), *extent), loop);
+      c.schedule.note_repair(
+          fmt::format("sample_partitioned_tile: [{}] -> [{}]", fmt::join(decided, ", "), fmt::join(*tile, ", ")));
     }
   } else if (extent) {
     tile = draw_partitioned_tile(c.schedule.rng(), *extent, static_cast<int>(n), static_cast<int>(pos), inner);

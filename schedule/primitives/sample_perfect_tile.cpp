@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "schedule/primitives/sampling_codes.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/sampling_codes.h"
 #include "schedule/sampling.h"
 
 namespace tilewright {
@@ -28,11 +28,13 @@ Status apply(Context& c) {
     TW_TRY(tile, decided_tile(c, n, loop));
     if (!is_perfect_tile(tile, *extent, static_cast<int>(n), limit)) {
       if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit, fmt::format("tile [{}] does not fit extent {}", fmt::join(tile, ", "), *extent), loop);
+        return c.refuse(decision_does_not_fit,
+                        fmt::format("tile [{}] does not fit extent {}", fmt::join(tile, ", "), *extent), loop);
       Tile repaired = c.schedule.options().repair == RepairMode::tvm ? repair_perfect_tile_tvm(tile, *extent)
                                                                      : repair_perfect_tile(tile, *extent, limit);
       if (repaired != tile)
-        c.schedule.note_repair(fmt::format("sample_perfect_tile: [{}] -> [{}]", fmt::join(tile, ", "), fmt::join(repaired, ", ")));
+        c.schedule.note_repair(
+            fmt::format("sample_perfect_tile: [{}] -> [{}]", fmt::join(tile, ", "), fmt::join(repaired, ", ")));
       tile = repaired;
     }
   } else {
@@ -45,7 +47,8 @@ Status apply(Context& c) {
 
 const RegisterPrimitive entry{
     "sample_perfect_tile",
-    "draws n factors whose product is the extent of the loop, the innermost at most max_innermost_factor (-1: no limit)",
+    "draws n factors whose product is the extent of the loop, the innermost at most max_innermost_factor (-1: no "
+    "limit)",
     {.kind = "SamplePerfectTile",
      .inputs = {{"loop", ArgType::loop, {}, "the loop to tile"}},
      .attrs = {{"n", ArgType::integer, {}, "number of factors"},

@@ -14,7 +14,8 @@ Status apply(Context& c) {
   TW_TRY_VOID(check_scope_name(c, scope));
   Place owner = allocating_block(c.state, c.state.place(*block), region.buffer);
   if (owner == kNoPlace)
-    return c.refuse(codes::buffer_not_allocated_here, fmt::format("buffer {} is a parameter or an alias", region.buffer->name), block);
+    return c.refuse(codes::buffer_not_allocated_here,
+                    fmt::format("buffer {} is a parameter or an alias", region.buffer->name), block);
   if (region.buffer->scope == scope) return {};
   Buffer moved = derive_buffer(region.buffer, [&](BufferNode& b) {
     b.name = b.name + "_" + scope;

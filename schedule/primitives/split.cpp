@@ -10,7 +10,8 @@ namespace tilewright {
 namespace {
 
 TW_REFUSAL_CODE(no_factors, "no-factors", "split was given no factors");
-TW_REFUSAL_CODE(factors_do_not_cover_extent, "factors-do-not-cover-extent", "the product of the factors is below the extent of the loop");
+TW_REFUSAL_CODE(factors_do_not_cover_extent, "factors-do-not-cover-extent",
+                "the product of the factors is below the extent of the loop");
 
 /// Extents of the new loops; a None is the extent divided by the others, rounded up.
 Result<std::vector<Expr>> resolve_factors(const Context& c, const For* loop) {
@@ -20,10 +21,12 @@ Result<std::vector<Expr>> resolve_factors(const Context& c, const For* loop) {
   int inferred = -1;
   for (size_t i = 0; i < factors.size(); ++i) {
     if (!factors[i]) {
-      if (inferred >= 0) return c.refuse(codes::several_factors_inferred, "expected at most one None among the factors", loop);
+      if (inferred >= 0)
+        return c.refuse(codes::several_factors_inferred, "expected at most one None among the factors", loop);
       inferred = static_cast<int>(i);
     } else if (*factors[i] < 1) {
-      return c.refuse(codes::factor_not_positive, fmt::format("expected positive factors, found {}", *factors[i]), loop);
+      return c.refuse(codes::factor_not_positive, fmt::format("expected positive factors, found {}", *factors[i]),
+                      loop);
     } else if (__builtin_mul_overflow(product, *factors[i], &product)) {
       return c.refuse(codes::factor_not_positive, "the product of the factors passes 2^63", loop);
     }
@@ -42,8 +45,9 @@ Result<std::vector<Expr>> resolve_factors(const Context& c, const For* loop) {
   bind_loops_above(facts, c.state, c.state.place(*loop));
   bool covers = facts.can_prove_less_equal(loop->extent, int_imm(product, dtype));
   if (!covers)
-    return c.refuse(factors_do_not_cover_extent, fmt::format("the factors cover {} iterations, the loop has {}", product,
-                                                             extent ? fmt::format("{}", *extent) : "a symbolic extent"),
+    return c.refuse(factors_do_not_cover_extent,
+                    fmt::format("the factors cover {} iterations, the loop has {}", product,
+                                extent ? fmt::format("{}", *extent) : "a symbolic extent"),
                     loop);
   return out;
 }
@@ -86,9 +90,11 @@ Status apply(Context& c) {
 
 const RegisterPrimitive entry{
     "split",
-    "splits a loop into a nest; one factor may be None (inferred, rounded up); a product above the extent adds a predicate",
+    "splits a loop into a nest; one factor may be None (inferred, rounded up); a product above the extent adds a "
+    "predicate",
     {.kind = "Split",
-     .inputs = {{"loop", ArgType::loop, {}, "the loop"}, {"factors", ArgType::factors, {}, "extents of the new loops, outermost first"}},
+     .inputs = {{"loop", ArgType::loop, {}, "the loop"},
+                {"factors", ArgType::factors, {}, "extents of the new loops, outermost first"}},
      .attrs = {{"preserve_unit_iters", ArgType::boolean, true, "keep variables of unit loops in the bindings"},
                {"disable_predication", ArgType::boolean, false, "the caller promises that no predicate is needed"}},
      .outputs = OutputShape::loops,

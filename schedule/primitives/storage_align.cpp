@@ -1,5 +1,6 @@
-// storage_align: the stride of one axis of a written buffer becomes offset modulo factor (bank conflicts, alignment of rows).
-// Recorded as a row (buffer index, axis, factor, offset) of the block annotation buffer_dim_align; strides appear in lowering.
+// storage_align: the stride of one axis of a written buffer becomes offset modulo factor (bank conflicts, alignment of
+// rows). Recorded as a row (buffer index, axis, factor, offset) of the block annotation buffer_dim_align; strides
+// appear in lowering.
 #include <fmt/format.h>
 
 #include "schedule/primitive.h"
@@ -10,19 +11,24 @@ namespace {
 
 TW_REFUSAL_CODE(alignment_factor_not_positive, "alignment-factor-not-positive", "the alignment factor is below 1");
 TW_REFUSAL_CODE(axis_out_of_range, "axis-out-of-range", "the buffer has no such axis");
-TW_REFUSAL_CODE(alignment_annotation_malformed, "alignment-annotation-malformed", "buffer_dim_align is not a list of rows of four integers");
+TW_REFUSAL_CODE(alignment_annotation_malformed, "alignment-annotation-malformed",
+                "buffer_dim_align is not a list of rows of four integers");
 
 Status apply(Context& c) {
   TW_TRY(const Block* block, c.block("block"));
-  int64_t index = c.integer("buffer_index"), axis = c.integer("axis"), factor = c.integer("factor"), offset = c.integer("offset");
+  int64_t index = c.integer("buffer_index"), axis = c.integer("axis"), factor = c.integer("factor"),
+          offset = c.integer("offset");
   TW_TRY(BufferRegion region, region_of(c, block, index, true));
-  if (factor < 1) return c.refuse(alignment_factor_not_positive, fmt::format("expected a positive factor, found {}", factor), block);
+  if (factor < 1)
+    return c.refuse(alignment_factor_not_positive, fmt::format("expected a positive factor, found {}", factor), block);
   int64_t rank = region.buffer->rank();
   if (axis < -rank || axis >= rank)
-    return c.refuse(axis_out_of_range, fmt::format("buffer {} has {} axes, found axis {}", region.buffer->name, rank, axis), block);
+    return c.refuse(axis_out_of_range,
+                    fmt::format("buffer {} has {} axes, found axis {}", region.buffer->name, rank, axis), block);
   if (axis < 0) axis += rank;
   if (allocating_block(c.state, c.state.place(*block), region.buffer) == kNoPlace)
-    return c.refuse(codes::buffer_not_allocated_here, fmt::format("buffer {} is a parameter or an alias", region.buffer->name), block);
+    return c.refuse(codes::buffer_not_allocated_here,
+                    fmt::format("buffer {} is a parameter or an alias", region.buffer->name), block);
   auto copy = edit(*block);
   AttrList rows;
   if (auto it = copy->annotations.find("buffer_dim_align"); it != copy->annotations.end()) {
@@ -33,7 +39,8 @@ Status apply(Context& c) {
       rows_of_four = row && row->size() == 4;
       for (size_t k = 0; rows_of_four && k < 4; ++k) rows_of_four = (*row)[k].get<int64_t>() != nullptr;
     }
-    if (!rows_of_four) return c.refuse(alignment_annotation_malformed, "expected a list of [buffer, axis, factor, offset]", block);
+    if (!rows_of_four)
+      return c.refuse(alignment_annotation_malformed, "expected a list of [buffer, axis, factor, offset]", block);
     for (const Attr& row : *list) {
       const AttrList& r = *row.get<AttrList>();
       if (*r[0].get<int64_t>() != index || *r[1].get<int64_t>() != axis) rows.push_back(row);

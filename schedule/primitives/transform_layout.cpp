@@ -1,4 +1,5 @@
-// transform_layout: a buffer is stored under other indices; every access, region and the allocation (or parameter) follows.
+// transform_layout: a buffer is stored under other indices; every access, region and the allocation (or parameter)
+// follows.
 #include <fmt/format.h>
 
 #include "schedule/primitive.h"
@@ -8,22 +9,27 @@ namespace tilewright {
 namespace {
 
 TW_REFUSAL_CODE(buffer_is_an_alias, "buffer-is-an-alias", "the buffer is a match_buffer of another one");
-TW_REFUSAL_CODE(pad_map_arity, "pad-map-arity", "the pad value takes another number of indices than the new buffer has dimensions");
+TW_REFUSAL_CODE(pad_map_arity, "pad-map-arity",
+                "the pad value takes another number of indices than the new buffer has dimensions");
 TW_REFUSAL_CODE(pad_dtype_differs, "pad-dtype-differs", "the pad value has another element type than the buffer");
 TW_REFUSAL_CODE(pad_value_reads_memory, "pad-value-reads-memory", "the pad value reads a buffer");
-TW_REFUSAL_CODE(transform_needs_padding, "transform-needs-padding", "the new shape has more elements than the old one, and no pad value is given");
+TW_REFUSAL_CODE(transform_needs_padding, "transform-needs-padding",
+                "the new shape has more elements than the old one, and no pad value is given");
 
 struct Layout {
   Buffer from, to;
   IndexMapRef map;
-  Expr padding;                ///< over new_indices: this place is padding; null: none
+  Expr padding;  ///< over new_indices: this place is padding; null: none
   std::vector<Var> new_indices;
 };
 
 Result<Layout> plan_layout(Context& c, const Block* block, const Buffer& buffer) {
   Layout out{buffer, nullptr, c.index_map("index_map"), nullptr, {}};
   if (static_cast<int>(out.map->inputs.size()) != buffer->rank())
-    return c.refuse(wrong_argument_count, fmt::format("the index map takes {} indices, buffer {} has {}", out.map->inputs.size(), buffer->name, buffer->rank()), block);
+    return c.refuse(wrong_argument_count,
+                    fmt::format("the index map takes {} indices, buffer {} has {}", out.map->inputs.size(),
+                                buffer->name, buffer->rank()),
+                    block);
   Analyzer facts;
   std::vector<VarRange> domains;
   for (int i = 0; i < buffer->rank(); ++i) {
@@ -63,9 +69,13 @@ Result<Layout> plan_layout(Context& c, const Block* block, const Buffer& buffer)
   }
   const bool assumed = c.boolean("assume_injective_transform");
   if (!injective && !assumed)
-    return c.refuse(codes::index_map_not_injective, fmt::format("the map does not tell elements of {} apart", buffer->name), block);
+    return c.refuse(codes::index_map_not_injective,
+                    fmt::format("the map does not tell elements of {} apart", buffer->name), block);
   if (!exact && !assumed && c.value("pad_value").is_none())
-    return c.refuse(transform_needs_padding, fmt::format("the new shape of {} has more elements than the old one, and no pad value is given", buffer->name), block);
+    return c.refuse(
+        transform_needs_padding,
+        fmt::format("the new shape of {} has more elements than the old one, and no pad value is given", buffer->name),
+        block);
   out.to = derive_buffer(buffer, [&](BufferNode& b) {
     b.shape = shape;
     b.strides.clear();
@@ -83,9 +93,11 @@ Result<Expr> pad_value(Context& c, const Block* block, const Layout& layout) {
   Expr value = apply_index_map(*map, given)[0];
   if (reads_memory(value)) return c.refuse(pad_value_reads_memory, "the pad value reads a buffer", block);
   if (value->kind == ExprKind::kIntImm) value = cast(layout.to->dtype, value);
-  if (value->kind == ExprKind::kFloatImm && layout.to->dtype.is_float()) value = float_imm(as<FloatImm>(value)->value, layout.to->dtype);
+  if (value->kind == ExprKind::kFloatImm && layout.to->dtype.is_float())
+    value = float_imm(as<FloatImm>(value)->value, layout.to->dtype);
   if (value->dtype != layout.to->dtype)
-    return c.refuse(pad_dtype_differs, fmt::format("expected {}, found {}", layout.to->dtype.str(), value->dtype.str()), block);
+    return c.refuse(pad_dtype_differs, fmt::format("expected {}, found {}", layout.to->dtype.str(), value->dtype.str()),
+                    block);
   return value;
 }
 
@@ -105,7 +117,8 @@ Stmt padding_block(const Layout& layout, const Expr& value, bool assumption) {
     block->iters.push_back({iter, {int_imm(0), layout.to->shape[i]}, IterType::spatial, loop});
   }
   if (assumption) {
-    Expr holds = binary(BinaryOp::logical_or, not_of(substitute(layout.padding, iters)), equal(load(layout.to, indices), substitute(value, iters)));
+    Expr holds = binary(BinaryOp::logical_or, not_of(substitute(layout.padding, iters)),
+                        equal(load(layout.to, indices), substitute(value, iters)));
     block->reads = {point_region(layout.to, indices)};
     block->body = make_stmt<Evaluate>(call(kBool, operation("assume"), {holds}));
   } else {
@@ -127,7 +140,9 @@ Status apply(Context& c) {
   const TreeIndex& tree = c.state.tree();
   for (Place p : tree.blocks())
     for (const MatchBuffer& m : tree.block(p)->matches)
-      if (m.buffer.same_as(buffer)) return c.refuse(buffer_is_an_alias, fmt::format("{} is an alias of {}", buffer->name, m.source.buffer->name), block);
+      if (m.buffer.same_as(buffer))
+        return c.refuse(buffer_is_an_alias, fmt::format("{} is an alias of {}", buffer->name, m.source.buffer->name),
+                        block);
   TW_TRY(Layout layout, plan_layout(c, block, buffer));
   Expr pad;
   if (layout.padding && !c.value("pad_value").is_none()) {
@@ -194,8 +209,10 @@ Status apply(Context& c) {
       BufferRegion out{layout_.to, {}};
       for (const Expr& e : apply_index_map(*layout_.map, at)) {
         SymbolicInterval b = bounds_over(e, box, nullptr, facts);
-        if (b.bounded()) out.region.push_back(facts.simplify(Range{b.min, b.max - b.min + 1}));
-        else out.region.push_back({int_imm(0), layout_.to->shape[out.region.size()]});
+        if (b.bounded())
+          out.region.push_back(facts.simplify(Range{b.min, b.max - b.min + 1}));
+        else
+          out.region.push_back({int_imm(0), layout_.to->shape[out.region.size()]});
       }
       r = std::move(out);
       return true;
@@ -227,16 +244,18 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"transform_layout",
-                              "stores a buffer under other indices",
-                              {.kind = "TransformLayout",
-                               .inputs = {{"block", ArgType::block, {}, "a block that uses the buffer"},
-                                          {"index_map", ArgType::index_map, {}, "old indices to new ones"}},
-                               .attrs = {{"buffer", ArgType::buffer, {}, "(\"read\" or \"write\", index)"},
-                                         {"pad_value", ArgType::index_map_or_none, TraceValue(), "value at places that no old index maps to"},
-                                         {"assume_injective_transform", ArgType::boolean, false, "the caller promises that the map is injective"}},
-                               .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "transform_layout",
+    "stores a buffer under other indices",
+    {.kind = "TransformLayout",
+     .inputs = {{"block", ArgType::block, {}, "a block that uses the buffer"},
+                {"index_map", ArgType::index_map, {}, "old indices to new ones"}},
+     .attrs = {{"buffer", ArgType::buffer, {}, "(\"read\" or \"write\", index)"},
+               {"pad_value", ArgType::index_map_or_none, TraceValue(), "value at places that no old index maps to"},
+               {"assume_injective_transform", ArgType::boolean, false,
+                "the caller promises that the map is injective"}},
+     .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -13,7 +13,9 @@ void bind_loops_above(Analyzer& facts, const State& state, Place p, bool keep_un
 }
 
 Status check_zero(const Context& c, const For* loop) {
-  if (!is_const(loop->min, 0)) return c.refuse(codes::loop_does_not_start_at_zero, fmt::format("loop {} does not start at 0", loop->var->name), loop);
+  if (!is_const(loop->min, 0))
+    return c.refuse(codes::loop_does_not_start_at_zero, fmt::format("loop {} does not start at 0", loop->var->name),
+                    loop);
   if (loop->step && !is_const(loop->step, 1))
     return c.refuse(codes::loop_step_not_one, fmt::format("loop {} has a step other than 1", loop->var->name), loop);
   return {};
@@ -22,9 +24,11 @@ Status check_zero(const Context& c, const For* loop) {
 Status check_plain(const Context& c, const For* loop) {
   if (!loop->annotations.empty())
     return c.refuse(codes::loop_has_annotations,
-                    fmt::format("loop {} carries annotation \"{}\"", loop->var->name, loop->annotations.begin()->first), loop);
+                    fmt::format("loop {} carries annotation \"{}\"", loop->var->name, loop->annotations.begin()->first),
+                    loop);
   if (loop->loop_kind == ForKind::thread_binding)
-    return c.refuse(codes::loop_bound_to_thread, fmt::format("loop {} is bound to {}", loop->var->name, loop->thread), loop);
+    return c.refuse(codes::loop_bound_to_thread, fmt::format("loop {} is bound to {}", loop->var->name, loop->thread),
+                    loop);
   return {};
 }
 
@@ -46,7 +50,9 @@ Status from(const Context& c, const std::optional<Violation>& v) {
 }
 }  // namespace
 
-Status check_pipeline(const Context& c, const Block* b) { return from(c, c.state.scope_of(c.state.place(*b)).check_stage_pipeline()); }
+Status check_pipeline(const Context& c, const Block* b) {
+  return from(c, c.state.scope_of(c.state.place(*b)).check_stage_pipeline());
+}
 Status check_complete(const Context& c, const Block* b) {
   Place p = c.state.place(*b);
   return from(c, c.state.scope_of(p).check_complete(p));
@@ -63,35 +69,55 @@ Status check_either(const Context& c, const Block* b) {
 Status check_temp(const Context& c, const Block* b) {
   Place p = c.state.place(*b);
   if (!c.state.scope_of(p).is_output(p)) return {};
-  return c.refuse(codes::block_is_output, fmt::format("block \"{}\" writes a buffer that its scope does not allocate", b->name), b);
+  return c.refuse(codes::block_is_output,
+                  fmt::format("block \"{}\" writes a buffer that its scope does not allocate", b->name), b);
 }
 
 Status check_removable(const Context& c, const Block* b) {
   Place p = c.state.place(*b);
   if (c.state.tree().child_blocks(c.state.tree().enclosing_block(p)).size() > 1) return {};
-  return c.refuse(codes::block_is_last_of_its_scope, fmt::format("block \"{}\" is the only block of its scope", b->name), b);
+  return c.refuse(codes::block_is_last_of_its_scope,
+                  fmt::format("block \"{}\" is the only block of its scope", b->name), b);
 }
 
 Status check_affine(const Context& c, const Block* b) {
   Place p = c.state.place(*b);
   if (c.state.scope_of(p).affine_binding(p)) return {};
-  return c.refuse(codes::binding_not_affine, fmt::format("the bindings of block \"{}\" are not an affine map of its loops", b->name), b);
+  return c.refuse(codes::binding_not_affine,
+                  fmt::format("the bindings of block \"{}\" are not an affine map of its loops", b->name), b);
 }
 
 Status check_trivial(const Context& c, const Block* b) {
   if (is_trivial_binding(*b, c.state.tree().loop_nodes_above(c.state.place(*b)))) return {};
-  return c.refuse(codes::binding_not_trivial, fmt::format("the bindings of block \"{}\" are not bare loop variables", b->name), b);
+  return c.refuse(codes::binding_not_trivial,
+                  fmt::format("the bindings of block \"{}\" are not bare loop variables", b->name), b);
 }
 
 Status check_scope_name(const Context& c, const std::string& scope) {
-  static const std::vector<std::string> roots{"global", "shared", "shared.dyn", "warp", "local", "wmma.matrix_a", "wmma.matrix_b",
-                                              "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC", "texture",
-                                              "mma.matrix_a", "mma.matrix_b", "mma.accumulator", "wgmma.matrix_a", "wgmma.accumulator"};
+  static const std::vector<std::string> roots{"global",
+                                              "shared",
+                                              "shared.dyn",
+                                              "warp",
+                                              "local",
+                                              "wmma.matrix_a",
+                                              "wmma.matrix_b",
+                                              "wmma.accumulator",
+                                              "m16n8k8.matrixA",
+                                              "m16n8k8.matrixB",
+                                              "m16n8k8.matrixC",
+                                              "texture",
+                                              "mma.matrix_a",
+                                              "mma.matrix_b",
+                                              "mma.accumulator",
+                                              "wgmma.matrix_a",
+                                              "wgmma.accumulator"};
   for (const std::string& root : roots)
     if (scope == root || (scope.size() > root.size() && scope.compare(0, root.size() + 1, root + ".") == 0)) return {};
   std::string hint = did_you_mean(scope, roots);
-  auto refusal = c.refuse(codes::storage_scope_unknown, fmt::format("expected a storage scope such as \"global\", found \"{}\"", scope));
-  return hint.empty() ? refusal : tl::unexpected<Refusal>(refusal.value().with_help(fmt::format("did you mean \"{}\"?", hint)));
+  auto refusal = c.refuse(codes::storage_scope_unknown,
+                          fmt::format("expected a storage scope such as \"global\", found \"{}\"", scope));
+  return hint.empty() ? refusal
+                      : tl::unexpected<Refusal>(refusal.value().with_help(fmt::format("did you mean \"{}\"?", hint)));
 }
 
 Status check_parallel_legal(const Context& c, const For* loop, const std::string& thread) {
@@ -141,7 +167,8 @@ Stmt rebind_blocks(const Stmt& s, const VarMap& map, Analyzer& facts, const Expr
       if (!replaced.same_as(iter.binding) || !map.empty()) iter.binding = facts.simplify(replaced);
     }
     Expr predicate;
-    for (const Expr& conjunct : conjuncts(substitute(block->predicate, map))) predicate = and_of(predicate, facts.simplify(conjunct));
+    for (const Expr& conjunct : conjuncts(substitute(block->predicate, map)))
+      predicate = and_of(predicate, facts.simplify(conjunct));
     if (extra) predicate = and_of(predicate, facts.simplify(extra));
     copy->predicate = is_true(predicate) ? Expr() : predicate;
     return finish(std::move(copy));
@@ -192,8 +219,9 @@ const StmtNode* removable_nest(const State& state, Place block) {
 Result<BufferRegion> region_of(const Context& c, const Block* block, int64_t index, bool write) {
   const std::vector<BufferRegion>& regions = write ? block->writes : block->reads;
   if (index >= 0 && index < static_cast<int64_t>(regions.size())) return regions[index];
-  return c.refuse(codes::buffer_index_out_of_range, fmt::format("block \"{}\" has {} {} regions, found index {}", block->name, regions.size(),
-                                                                write ? "write" : "read", index),
+  return c.refuse(codes::buffer_index_out_of_range,
+                  fmt::format("block \"{}\" has {} {} regions, found index {}", block->name, regions.size(),
+                              write ? "write" : "read", index),
                   block);
 }
 

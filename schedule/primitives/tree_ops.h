@@ -1,15 +1,16 @@
-// What several primitives do with trees: facts about loop variables, re-simplified bindings, nests, labels of §3.1 as checks.
+// What several primitives do with trees: facts about loop variables, re-simplified bindings, nests, labels of §3.1 as
+// checks.
 #pragma once
 
+#include "ir/equal.h"
 #include "ir/simplify/analyzer.h"
 #include "ir/visit.h"
-#include "ir/equal.h"
 #include "schedule/context.h"
 
 namespace tilewright {
 
-/// Binds the iters of the enclosing block and the loops between it and place `p`. With keep_units, loops of extent 1 stay
-/// unknown, so that simplification keeps their variables.
+/// Binds the iters of the enclosing block and the loops between it and place `p`. With keep_units, loops of extent 1
+/// stay unknown, so that simplification keeps their variables.
 void bind_loops_above(Analyzer&, const State&, Place p, bool keep_units = false);
 
 /// Labels of schedule-language.md §3.1, in the order tested.
@@ -34,8 +35,8 @@ Status check_moved_under_parallel(const Context&, BlockId block);
 /// A violation found by the analyses, as a refusal.
 tl::unexpected<Refusal> refuse_violation(const Context&, const Violation&);
 
-/// Rewrites the blocks directly below `s` (not nested ones): bindings and predicates are substituted by `map` and simplified under
-/// `facts` and the loops on the way; `extra` (may be null) is and-ed to each predicate.
+/// Rewrites the blocks directly below `s` (not nested ones): bindings and predicates are substituted by `map` and
+/// simplified under `facts` and the loops on the way; `extra` (may be null) is and-ed to each predicate.
 Stmt rebind_blocks(const Stmt& s, const VarMap& map, Analyzer& facts, const Expr& extra, bool keep_units);
 
 /// A copy of `loop` with another body (same id).
@@ -46,12 +47,13 @@ Stmt nest(const std::vector<const For*>& loops, Stmt body);
 Stmt serial_loop(const Var& var, const Expr& extent, Stmt body, LoopId id = fresh_loop_id());
 
 /// Nearest statement whose parent is a Seq or that is the whole body of its parent's scope: where siblings can be put.
-/// Inserts `s` directly before / after the statement at place p (p's outermost loop or block), building a Seq when needed.
+/// Inserts `s` directly before / after the statement at place p (p's outermost loop or block), building a Seq when
+/// needed.
 void insert_before(State&, Place p, const Stmt& s);
 void insert_after(State&, Place p, const Stmt& s);
 
-/// Removes a block with the loops above it that hold nothing else (never the scope's whole body: check_removable first).
-/// Returns the statement that goes.
+/// Removes a block with the loops above it that hold nothing else (never the scope's whole body: check_removable
+/// first). Returns the statement that goes.
 const StmtNode* removable_nest(const State&, Place block);
 
 /// Read or write region `index` of a block; `buffer-index-out-of-range`.

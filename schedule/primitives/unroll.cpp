@@ -14,8 +14,9 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{
-    "unroll", "unrolls the loop in the code", {.kind = "Unroll", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
+const RegisterPrimitive entry{"unroll",
+                              "unrolls the loop in the code",
+                              {.kind = "Unroll", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

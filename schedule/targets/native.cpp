@@ -1,4 +1,5 @@
-// Detection of this machine's CPU: model and features by cpuid, physical cores and caches from the kernel's topology files.
+// Detection of this machine's CPU: model and features by cpuid, physical cores and caches from the kernel's topology
+// files.
 #include <cpuid.h>
 #include <sched.h>
 #include <unistd.h>
@@ -61,12 +62,13 @@ std::string cpu_model() {
   if (family >= 6) model |= (one.a >> 16 & 15) << 4;
   bool amd = zero.b == 0x68747541, intel = zero.b == 0x756e6547;
   if (amd && family == 0x17) return model >= 0x30 ? "znver2" : "";
-  if (amd && family == 0x19) return (model >= 0x10 && model <= 0x1f) || (model >= 0x60 && model <= 0xaf) ? "znver4" : "znver3";
+  if (amd && family == 0x19)
+    return (model >= 0x10 && model <= 0x1f) || (model >= 0x60 && model <= 0xaf) ? "znver4" : "znver3";
   if (amd && family == 0x1a) return "znver5";
   if (intel && family == 6) {
-    static const std::map<unsigned, const char*> models{{0x3c, "haswell"}, {0x3f, "haswell"}, {0x45, "haswell"}, {0x46, "haswell"},
-                                                        {0x6a, "icelake-server"}, {0x6c, "icelake-server"},
-                                                        {0x8f, "sapphirerapids"}, {0xcf, "sapphirerapids"}};
+    static const std::map<unsigned, const char*> models{
+        {0x3c, "haswell"},        {0x3f, "haswell"},        {0x45, "haswell"},        {0x46, "haswell"},
+        {0x6a, "icelake-server"}, {0x6c, "icelake-server"}, {0x8f, "sapphirerapids"}, {0xcf, "sapphirerapids"}};
     if (model == 0x55) return cpuid(7).c >> 11 & 1 ? "cascadelake" : "skylake-avx512";
     if (auto it = models.find(model); it != models.end()) return it->second;
   }
@@ -122,7 +124,8 @@ void read_caches(Target& t) {
     int64_t size = parse_bytes(read_line(base + "size"));
     if (size <= 0 || type == "Instruction") continue;
     int threads = std::max(1, list_size(read_line(base + "shared_cpu_list")));
-    int threads_per_core = std::max(1, list_size(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")));
+    int threads_per_core =
+        std::max(1, list_size(read_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")));
     int64_t share = size / std::max(1, threads / threads_per_core);
     if (level == "1") t.l1_bytes = size;
     if (level == "2") t.l2_bytes = share;

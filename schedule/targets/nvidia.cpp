@@ -40,7 +40,8 @@ Target gpu(std::string arch, PerSm sm, Words features) {
 const Words kTuring{"mma"};
 const Words kAmpere{"bf16", "cp_async", "mma", "redux", "tf32"};
 const Words kAda{"bf16", "cp_async", "fp8", "mma", "redux", "tf32"};
-const Words kHopper{"bf16", "cluster", "cp_async", "fp8", "mma", "redux", "setmaxnreg", "stmatrix", "tf32", "tma", "wgmma"};
+const Words kHopper{"bf16",       "cluster",  "cp_async", "fp8", "mma",  "redux",
+                    "setmaxnreg", "stmatrix", "tf32",     "tma", "wgmma"};
 
 Target sm75() { return gpu("sm_75", {1024, 16, 64, 0, 256}, kTuring); }
 Target sm80() { return gpu("sm_80", {2048, 32, 164, 1024, 128}, kAmpere); }
@@ -62,7 +63,8 @@ const Register<Target> targets[] = {
     {"sm_86", "Ampere", sm86()},
     {"sm_89", "Ada", sm89()},
     {"sm_90a", "Hopper", sm90a()},
-    {"sm_100a", "Blackwell (data centre); limits not confirmed on a device", gpu("sm_100a", {2048, 32, 228, 1024, 128}, kAda)},
+    {"sm_100a", "Blackwell (data centre); limits not confirmed on a device",
+     gpu("sm_100a", {2048, 32, 228, 1024, 128}, kAda)},
     {"sm_120", "Blackwell; limits not confirmed on a device", gpu("sm_120", {1536, 24, 100, 1024, 128}, kAda)},
     {"t4", "Tesla T4", device("t4", sm75(), 40, 4, 320)},
     {"a100", "A100 40 GB", device("a100", sm80(), 108, 40, 2039)},

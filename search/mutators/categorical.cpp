@@ -1,5 +1,5 @@
-// categorical: another candidate of one categorical choice; half of the time a neighbour, since candidates are mostly ordered.
-// unroll: the same for the one choice that feeds the unroll annotation.
+// categorical: another candidate of one categorical choice; half of the time a neighbour, since candidates are mostly
+// ordered. unroll: the same for the one choice that feeds the unroll annotation.
 #include "schedule/primitive.h"
 #include "search/mutators/mutator.h"
 
@@ -7,13 +7,15 @@ namespace tilewright {
 
 namespace {
 
-bool change(const Sketch& sketch, DecisionVector& decisions, Rng& rng, const std::vector<size_t>& places, bool neighbours) {
+bool change(const Sketch& sketch, DecisionVector& decisions, Rng& rng, const std::vector<size_t>& places,
+            bool neighbours) {
   std::vector<size_t> open;
   for (size_t i : places)
     if (sketch.trace.instructions[sketch.samplings[i]].attrs[0].get<TraceList>()->size() > 1) open.push_back(i);
   if (open.empty()) return false;
   size_t which = open[rng.below(open.size())];
-  int64_t n = static_cast<int64_t>(sketch.trace.instructions[sketch.samplings[which]].attrs[0].get<TraceList>()->size());
+  int64_t n =
+      static_cast<int64_t>(sketch.trace.instructions[sketch.samplings[which]].attrs[0].get<TraceList>()->size());
   int64_t now = *decisions[which].get<int64_t>();
   if (neighbours && rng.chance(0.5)) {
     int64_t next = now + (rng.chance(0.5) ? 1 : -1);

@@ -1,5 +1,5 @@
-// compute_location: another place for a sampled compute location. Which places are legal is known only to replay, so a neighbouring
-// or random depth is proposed and replay repairs it to a legal one.
+// compute_location: another place for a sampled compute location. Which places are legal is known only to replay, so a
+// neighbouring or random depth is proposed and replay repairs it to a legal one.
 #include "schedule/primitive.h"
 #include "search/mutators/mutator.h"
 

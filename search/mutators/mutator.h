@@ -1,5 +1,5 @@
-// Mutator: edits one decision of a candidate. Integers only: the sketch's trace gives the instruction, the vector its value; the
-// candidate is replayed afterwards, which repairs and re-checks it.
+// Mutator: edits one decision of a candidate. Integers only: the sketch's trace gives the instruction, the vector its
+// value; the candidate is replayed afterwards, which repairs and re-checks it.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // disallow_dynamic_loop: candidates whose loops have no constant extent are not measured.
 #include <fmt/format.h>
 
-#include "search/postprocs/postproc.h"
 #include "ir/build.h"
+#include "search/postprocs/postproc.h"
 
 namespace tilewright {
 

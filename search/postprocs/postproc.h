@@ -1,4 +1,5 @@
-// Postproc: a deterministic step after a sketch was replayed (after enter_postproc), or a check. A refusal drops the candidate.
+// Postproc: a deterministic step after a sketch was replayed (after enter_postproc), or a check. A refusal drops the
+// candidate.
 #pragma once
 
 #include <functional>

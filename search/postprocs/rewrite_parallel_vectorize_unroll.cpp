@@ -1,5 +1,6 @@
-// rewrite_parallel_vectorize_unroll: acts on the root's annotations (search.md §4): leading spatial loops of each nest are fused and
-// run in parallel, trailing ones are fused, cut to the vector limit and vectorised, the first loop gets the unroll pragma.
+// rewrite_parallel_vectorize_unroll: acts on the root's annotations (search.md §4): leading spatial loops of each nest
+// are fused and run in parallel, trailing ones are fused, cut to the vector limit and vectorised, the first loop gets
+// the unroll pragma.
 #include <algorithm>
 
 #include "ir/analysis/iter_map.h"
@@ -27,7 +28,8 @@ struct Plan {
 std::optional<int64_t> extent_of(const For* l) { return const_int(l->extent); }
 
 /// Stride of an access in elements when `v` grows by one (row-major shape); nothing when it is not constant.
-std::optional<int64_t> stride_of(const BufferRegion& region, const VarNode* v, const std::unordered_map<const VarNode*, Expr>& bindings) {
+std::optional<int64_t> stride_of(const BufferRegion& region, const VarNode* v,
+                                 const std::unordered_map<const VarNode*, Expr>& bindings) {
   int64_t stride = 1, total = 0;
   for (size_t d = region.region.size(); d-- > 0;) {
     Expr index = substitute(region.region[d].min, bindings);
@@ -73,7 +75,8 @@ Plan make_plan(const Schedule& s, Place place, const Limits& limits) {
   auto spatial = [&](const For* l) {
     // Every block below must use the loop spatially (or not at all).
     for (Place child : tree.child_blocks(s.state().place(*l)))
-      if (iter_types_driven(*tree.block(child), l->var.get()) & ~(1u << static_cast<int>(IterType::spatial))) return false;
+      if (iter_types_driven(*tree.block(child), l->var.get()) & ~(1u << static_cast<int>(IterType::spatial)))
+        return false;
     return true;
   };
   auto free_loop = [&](const For* l) { return l->loop_kind == ForKind::serial && l->annotations.empty(); };
@@ -182,7 +185,8 @@ Status apply(Schedule& s, const PostprocContext&) {
   return {};
 }
 
-const Register<Postproc> entry{"rewrite_parallel_vectorize_unroll", "parallelises, vectorises and unrolls by the root's annotations", {apply}};
+const Register<Postproc> entry{
+    "rewrite_parallel_vectorize_unroll", "parallelises, vectorises and unrolls by the root's annotations", {apply}};
 
 }  // namespace
 

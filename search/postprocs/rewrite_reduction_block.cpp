@@ -1,14 +1,14 @@
 // rewrite_reduction_block: the init of a reduction moves in front of the outermost loop that is not spatial.
+#include "ir/visit.h"
 #include "search/postprocs/postproc.h"
 #include "search/rules/block_queries.h"
-#include "ir/visit.h"
 
 namespace tilewright {
 
 namespace {
 
-/// Names cannot tell blocks apart that rules duplicated, so blocks are named by their place: the search for work starts anew
-/// after each change.
+/// Names cannot tell blocks apart that rules duplicated, so blocks are named by their place: the search for work starts
+/// anew after each change.
 struct Work {
   std::string name;
   int loop;  ///< index in get_loops
@@ -45,7 +45,8 @@ Status apply(Schedule& s, const PostprocContext&) {
   return {};
 }
 
-const Register<Postproc> entry{"rewrite_reduction_block", "moves the init of reductions out of their reduction loops", {apply}};
+const Register<Postproc> entry{
+    "rewrite_reduction_block", "moves the init of reductions out of their reduction loops", {apply}};
 
 }  // namespace
 

@@ -17,7 +17,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   auto loops = s.get_loops(rv);
   if (!loops) return {original};
   std::vector<LoopRV> spatial, reduction, order;
-  for (size_t i = 0; i < loops->size(); ++i) (types[i] == IterType::spatial ? spatial : reduction).push_back((*loops)[i]);
+  for (size_t i = 0; i < loops->size(); ++i)
+    (types[i] == IterType::spatial ? spatial : reduction).push_back((*loops)[i]);
   spatial_count = static_cast<int>(spatial.size());
   order = spatial;
   order.insert(order.end(), reduction.begin(), reduction.end());

@@ -44,12 +44,14 @@ std::vector<Schedule> inline_constants(Schedule s, BlockRV rv, const RuleContext
   return {s};
 }
 
-// CPU: no inlining into producers, into consumers with injective and ordered reads; exp is not recomputed; no conditions.
+// CPU: no inlining into producers, into consumers with injective and ordered reads; exp is not recomputed; no
+// conditions.
 std::vector<Schedule> inline_cpu(Schedule s, BlockRV rv, const RuleContext&) {
   auto block = s.block(rv);
   if (!block) return {s};
   const Block& b = **block;
-  if (s.state().tree().enclosing_block(s.state().place(b)) == kNoPlace || b.writes.size() != 1 || has_annotation(b, "meta_schedule.inline_rule"))
+  if (s.state().tree().enclosing_block(s.state().place(b)) == kNoPlace || b.writes.size() != 1 ||
+      has_annotation(b, "meta_schedule.inline_rule"))
     return {s};
   bool legal = b.reads.empty();
   if (!legal) {
@@ -61,8 +63,10 @@ std::vector<Schedule> inline_cpu(Schedule s, BlockRV rv, const RuleContext&) {
   return {s};
 }
 
-const Register<ScheduleRule> constants{"inline_constant_scalars", "inlines blocks that write one constant scalar", {inline_constants}};
-const Register<ScheduleRule> cpu{"auto_inline", "inlines elementwise producers into their consumers (CPU settings)", {inline_cpu}};
+const Register<ScheduleRule> constants{
+    "inline_constant_scalars", "inlines blocks that write one constant scalar", {inline_constants}};
+const Register<ScheduleRule> cpu{
+    "auto_inline", "inlines elementwise producers into their consumers (CPU settings)", {inline_cpu}};
 
 }  // namespace
 

@@ -35,7 +35,8 @@ bool needs_tiling(const Schedule& s, const Block& b) {
       if (!const_int(r.extent)) return false;
     for (const Iter& iter : b.iters) {
       if (iter.type != IterType::spatial || is_const(iter.dom.extent, 1)) continue;
-      bool used = std::any_of(read.region.begin(), read.region.end(), [&](const Range& r) { return uses_var(r.min, iter.var.get()); });
+      bool used = std::any_of(read.region.begin(), read.region.end(),
+                              [&](const Range& r) { return uses_var(r.min, iter.var.get()); });
       unused += !used;
     }
   }
@@ -54,7 +55,8 @@ std::vector<IterType> loop_types(const Schedule& s, const Block& b) {
 }
 
 bool needs_rfactor(const Schedule& s, const Block& b, int64_t max_parallel) {
-  if (is_spatial(b) || !b.init || has_annotation(b, "meta_schedule.tiling_structure") || !trivial_bindings(s, b)) return false;
+  if (is_spatial(b) || !b.init || has_annotation(b, "meta_schedule.tiling_structure") || !trivial_bindings(s, b))
+    return false;
   const TreeIndex& tree = s.state().tree();
   Place place = s.state().place(b);
   int64_t spatial = 1, reduction = 1;
@@ -64,9 +66,12 @@ bool needs_rfactor(const Schedule& s, const Block& b, int64_t max_parallel) {
   for (size_t i = 0; i < loops.size(); ++i) {
     std::optional<int64_t> extent = const_int(loops[i]->extent);
     if (!extent || tree.child_blocks(s.state().place(*loops[i])).size() != 1) return false;
-    if (types[i] == IterType::spatial) spatial *= *extent;
-    else if (types[i] == IterType::reduction) reduction *= *extent, any_reduction = true;
-    else return false;
+    if (types[i] == IterType::spatial)
+      spatial *= *extent;
+    else if (types[i] == IterType::reduction)
+      reduction *= *extent, any_reduction = true;
+    else
+      return false;
   }
   if (!any_reduction) return false;
   if (needs_tiling(s, b)) return spatial < reduction && spatial <= max_parallel;
@@ -89,7 +94,8 @@ ReadPattern read_pattern(const Block& b) {
     for (const Range& r : read.region) {
       if (const_int(r.min)) continue;
       const VarNode* v = as<VarNode>(r.min);
-      if (const Binary* sum = as<Binary>(r.min); !v && sum && (sum->op == BinaryOp::add || sum->op == BinaryOp::sub) && const_int(sum->b))
+      if (const Binary* sum = as<Binary>(r.min);
+          !v && sum && (sum->op == BinaryOp::add || sum->op == BinaryOp::sub) && const_int(sum->b))
         v = as<VarNode>(sum->a);
       auto at = std::find(write.begin(), write.end(), v);
       if (!v || at == write.end()) {

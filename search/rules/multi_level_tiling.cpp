@@ -1,5 +1,5 @@
-// multi_level_tiling: the loops of a contraction are cut into the structure SSRSRS (spatial and reduction levels), and its output
-// may go through a cache that is written back at one of the outer levels (search.md §3.2, CPU settings).
+// multi_level_tiling: the loops of a contraction are cut into the structure SSRSRS (spatial and reduction levels), and
+// its output may go through a cache that is written back at one of the outer levels (search.md §3.2, CPU settings).
 #include "search/rules/block_queries.h"
 #include "search/rules/rule.h"
 

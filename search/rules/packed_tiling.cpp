@@ -1,10 +1,11 @@
-// packed_tiling: float contractions on CPUs as hand-written libraries do them. The operand that the innermost output axis indexes is
-// packed in panels as wide as the register tile; the reduction is cut into blocks of kc; partial sums of one block live in
-// registers; rows and columns are tiled for the caches.
+// packed_tiling: float contractions on CPUs as hand-written libraries do them. The operand that the innermost output
+// axis indexes is packed in panels as wide as the register tile; the reduction is cut into blocks of kc; partial sums
+// of one block live in registers; rows and columns are tiled for the caches.
 //
 //   for io, jo:  for k0:  for i1, j1:  acc[mr, nr] = Σ_k1 A[i, k] · panel[j // nr, k, j % nr];   C[i, j] += acc
 //
-// One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are sampled.
+// One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are
+// sampled.
 #include <algorithm>
 
 #include "ir/analysis/reducers.h"
@@ -22,9 +23,9 @@ constexpr const char* kMark = "meta_schedule.tiling_structure";
 
 /// The one load of the block that the innermost output iter indexes, with its region's place among the reads.
 struct Operands {
-  int wide = -1;                  ///< read region indexed by the innermost output iter
-  size_t row = 0, column = 0;     ///< iters of the register tile: the last two spatial iters
-  std::vector<size_t> others;     ///< spatial iters outside the tile (batch)
+  int wide = -1;               ///< read region indexed by the innermost output iter
+  size_t row = 0, column = 0;  ///< iters of the register tile: the last two spatial iters
+  std::vector<size_t> others;  ///< spatial iters outside the tile (batch)
   std::vector<size_t> reduction;
   int lanes = 0;
 };
@@ -36,8 +37,10 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
   Operands o;
   std::vector<size_t> spatial;
   for (size_t i = 0; i < b.iters.size(); ++i) {
-    if (b.iters[i].type == IterType::spatial) spatial.push_back(i);
-    else o.reduction.push_back(i);
+    if (b.iters[i].type == IterType::spatial)
+      spatial.push_back(i);
+    else
+      o.reduction.push_back(i);
   }
   if (spatial.size() < 2 || o.reduction.empty()) return std::nullopt;
   // The column is the iter of the output's innermost index; the row the nearest other spatial iter of non-unit extent.
@@ -115,7 +118,8 @@ enum class Packing : uint8_t { none, wide, both };
 Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, Packing packing, const Target& target) {
   TW_TRY(const Block* block, s.block(rv));
   const int64_t nr = int64_t{vectors} * o.lanes;
-  const int64_t rows = *const_int(block->iters[o.row].dom.extent), columns = *const_int(block->iters[o.column].dom.extent);
+  const int64_t rows = *const_int(block->iters[o.row].dom.extent),
+                columns = *const_int(block->iters[o.column].dom.extent);
   int64_t depth = 1;
   for (size_t r : o.reduction) depth *= *const_int(block->iters[r].dom.extent);
   TW_TRY_VOID(s.annotate(rv, kMark, "packed"));
@@ -161,12 +165,13 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   }
   std::vector<int64_t> kcs = up_to({64, 128, 192, 256, 384, 512}, depth);
   std::erase_if(kcs, [&](int64_t v) { return depth % v != 0; });  // a cut block would leave sums that are not covered
-  if (reduction.size() > 1) kcs = {depth};  // blocks of a fused reduction would cut its digits
+  if (reduction.size() > 1) kcs = {depth};                        // blocks of a fused reduction would cut its digits
   TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
   std::vector<int64_t> heights = tile_heights(vectors, target.vector_registers);
   std::erase_if(heights, [&](int64_t h) { return h > rows; });
   TW_TRY(IntRV mr, s.sample_categorical(heights, even(heights.size())));
-  std::vector<int64_t> row_tiles = up_to({1, 2, 4, 8, 16, 32}, std::max<int64_t>(1, rows / 2)), column_tiles = up_to({1, 2, 4, 8, 16}, std::max<int64_t>(1, columns / nr));
+  std::vector<int64_t> row_tiles = up_to({1, 2, 4, 8, 16, 32}, std::max<int64_t>(1, rows / 2)),
+                       column_tiles = up_to({1, 2, 4, 8, 16}, std::max<int64_t>(1, columns / nr));
   TW_TRY(IntRV row_tile, s.sample_categorical(row_tiles, even(row_tiles.size())));
   TW_TRY(IntRV column_tile, s.sample_categorical(column_tiles, even(column_tiles.size())));
   std::vector<int64_t> unrolls{1, 2, 4, 8};
@@ -186,14 +191,17 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   TW_TRY_VOID(s.compute_at(partial, is[1], true));
   TW_TRY_VOID(s.unroll(is[2]));
   TW_TRY_VOID(s.vectorize(js[2]));
-  // The tile of the output is asked for while its partial sums are computed: without it every tile waits for memory once.
+  // The tile of the output is asked for while its partial sums are computed: without it every tile waits for memory
+  // once.
   TW_TRY_VOID(s.annotate(is[1], "prefetch", TraceList{TraceList{output, 0, 3}}));
-  if (packing == Packing::both) {  // rows of the other operand, copied block by block: unit stride, no conflicts of large strides
+  if (packing ==
+      Packing::both) {  // rows of the other operand, copied block by block: unit stride, no conflicts of large strides
     TW_TRY(const Block* tile_block, s.block(partial));
     int other = -1;
     for (size_t r = 0; r < tile_block->reads.size(); ++r) {
-      bool uses_row = std::any_of(tile_block->reads[r].region.begin(), tile_block->reads[r].region.end(),
-                                  [&](const Range& range) { return uses_var(range.min, tile_block->iters[1 + o.row].var.get()); });
+      bool uses_row =
+          std::any_of(tile_block->reads[r].region.begin(), tile_block->reads[r].region.end(),
+                      [&](const Range& range) { return uses_var(range.min, tile_block->iters[1 + o.row].var.get()); });
       if (uses_row) other = static_cast<int>(r);
     }
     if (other < 0) return refuse(handle_missing, "no operand is indexed by the row");
@@ -224,7 +232,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   std::optional<Operands> operands = analyse(**block, context.target);
   if (!operands) return {s};
   std::vector<Schedule> out;
-  // Two and three vectors wide: narrower tiles load more than they compute, wider ones leave too few rows for the registers.
+  // Two and three vectors wide: narrower tiles load more than they compute, wider ones leave too few rows for the
+  // registers.
   const int64_t columns = *const_int((*block)->iters[operands->column].dom.extent);
   for (int vectors : {2, 3}) {
     const int64_t width = int64_t{vectors} * operands->lanes;
@@ -241,7 +250,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   return out;
 }
 
-const Register<ScheduleRule> entry{"packed_tiling", "packs an operand of float contractions in panels and tiles for registers and caches", {apply}};
+const Register<ScheduleRule> entry{
+    "packed_tiling", "packs an operand of float contractions in panels and tiles for registers and caches", {apply}};
 
 }  // namespace
 

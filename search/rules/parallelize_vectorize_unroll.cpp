@@ -1,5 +1,5 @@
-// parallelize_vectorize_unroll: annotates the root with how much to parallelise, vectorise and unroll; the postprocessor
-// rewrite_parallel_vectorize_unroll acts on it.
+// parallelize_vectorize_unroll: annotates the root with how much to parallelise, vectorise and unroll; the
+// postprocessor rewrite_parallel_vectorize_unroll acts on it.
 #include "search/rules/block_queries.h"
 #include "search/rules/rule.h"
 
@@ -24,7 +24,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   return {s};
 }
 
-const Register<ScheduleRule> entry{"parallelize_vectorize_unroll", "annotates the root with parallel, vector and unroll limits", {apply}};
+const Register<ScheduleRule> entry{
+    "parallelize_vectorize_unroll", "annotates the root with parallel, vector and unroll limits", {apply}};
 
 }  // namespace
 

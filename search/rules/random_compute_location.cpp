@@ -11,7 +11,9 @@ bool movable(const Schedule& s, const Block& b) {
   const TreeIndex& tree = s.state().tree();
   Place p = s.state().place(b);
   Place scope = tree.enclosing_block(p);
-  if (scope == kNoPlace || tree.enclosing_block(scope) != kNoPlace || has_annotation(b, "meta_schedule.tiling_structure")) return false;
+  if (scope == kNoPlace || tree.enclosing_block(scope) != kNoPlace ||
+      has_annotation(b, "meta_schedule.tiling_structure"))
+    return false;
   std::vector<Place> loops = tree.loops_above(p);
   if (loops.empty() || tree.child_blocks(loops.front()).size() != 1) return false;
   return !s.state().scope_of(p).consumers(p).empty();
@@ -31,7 +33,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext&) {
   std::optional<BlockRV> producer;
   if (has_annotation(**block, "meta_schedule.random_compute_producer")) {
     auto producers = s.get_producers(rv);
-    if (!producers || producers->size() != 1 || !s.unannotate(rv, "meta_schedule.random_compute_producer")) return {original};
+    if (!producers || producers->size() != 1 || !s.unannotate(rv, "meta_schedule.random_compute_producer"))
+      return {original};
     producer = (*producers)[0];
   }
   if (!move(s, rv)) return {original};

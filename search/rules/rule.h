@@ -1,5 +1,5 @@
-// ScheduleRule: rewrites one block of a schedule into one or more schedules; each is a branch of the design space. One file per
-// rule. A refusal inside a rule means "not applicable here"; nothing a rule does can end a task.
+// ScheduleRule: rewrites one block of a schedule into one or more schedules; each is a branch of the design space. One
+// file per rule. A refusal inside a rule means "not applicable here"; nothing a rule does can end a task.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// gradient: each task once, then the one whose weighted time is expected to fall most: part past gain over a window, part the gain
-// that optimism promises (Ansor's rule, constants of search.md §8).
+// gradient: each task once, then the one whose weighted time is expected to fall most: part past gain over a window,
+// part the gain that optimism promises (Ansor's rule, constants of search.md §8).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,13 +38,15 @@ class Gradient : public TaskScheduler {
     const double best = t.best_after.back();
     if (!std::isfinite(best)) return -1e9;
     double past = 0;
-    if (n > kWindow && std::isfinite(t.best_after[n - 1 - kWindow])) past = (t.best_after[n - 1 - kWindow] - best) / kWindow;
+    if (n > kWindow && std::isfinite(t.best_after[n - 1 - kWindow]))
+      past = (t.best_after[n - 1 - kWindow] - best) / kWindow;
     return t.weight * (kAlpha * past + (1 - kAlpha) * best / n);
   }
   Rng rng_;
 };
 
-const Register<TaskSchedulerFactory> entry{"gradient", "the task whose weighted time is expected to fall most",
+const Register<TaskSchedulerFactory> entry{"gradient",
+                                           "the task whose weighted time is expected to fall most",
                                            {[](uint64_t seed) { return std::make_unique<Gradient>(seed); }}};
 
 }  // namespace

@@ -21,7 +21,8 @@ class RoundRobin : public TaskScheduler {
   size_t next_ = 0;
 };
 
-const Register<TaskSchedulerFactory> entry{"round_robin", "tasks in order", {[](uint64_t) { return std::make_unique<RoundRobin>(); }}};
+const Register<TaskSchedulerFactory> entry{
+    "round_robin", "tasks in order", {[](uint64_t) { return std::make_unique<RoundRobin>(); }}};
 
 }  // namespace
 

@@ -9,7 +9,8 @@ namespace tilewright {
 
 namespace {
 
-constexpr uint64_t kStreamCandidate = 0x63616e64;  // purpose word of random streams: sampling and replay of one candidate
+constexpr uint64_t kStreamCandidate =
+    0x63616e64;  // purpose word of random streams: sampling and replay of one candidate
 
 Candidate describe(const StrategyContext& context, SketchId sketch, Materialised m, const char* origin, bool features) {
   Candidate c;
@@ -24,7 +25,8 @@ Candidate describe(const StrategyContext& context, SketchId sketch, Materialised
 
 }  // namespace
 
-std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draft>& drafts, int round, uint64_t purpose, bool features,
+std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draft>& drafts, int round, uint64_t purpose,
+                                                          bool features,
                                                           std::map<std::string, int64_t>& refusals) const {
   std::vector<std::optional<Candidate>> out(drafts.size());
   std::vector<std::string> refused(drafts.size());
@@ -41,7 +43,8 @@ std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draf
       }
       out[i] = describe(context_, draft.sketch, std::move(*m), draft.origin, features);
     } catch (const InternalError& bug) {
-      refused[i] = "internal-error";  // a bug in a rule, postproc or primitive costs one candidate; it is counted by this name
+      refused[i] =
+          "internal-error";  // a bug in a rule, postproc or primitive costs one candidate; it is counted by this name
     }
   };
   const size_t piece = 32;

@@ -1,5 +1,5 @@
-// evolutionary: a population from the best measured candidates and fresh samples is mutated for a few generations under the cost
-// model; the best unseen ones are measured (search.md §6.2; its constants).
+// evolutionary: a population from the best measured candidates and fresh samples is mutated for a few generations under
+// the cost model; the best unseen ones are measured (search.md §6.2; its constants).
 #include <algorithm>
 
 #include "search/mutators/mutator.h"
@@ -33,7 +33,8 @@ class Evolutionary : public SearchStrategy {
       score(population, round, generation);
       for (const Candidate& c : population)
         if (!sent_.count(c.program_hash) && in_best.insert(c.program_hash).second) best.push_back(c);
-      std::stable_sort(best.begin(), best.end(), [](const Candidate& a, const Candidate& b) { return a.predicted > b.predicted; });
+      std::stable_sort(best.begin(), best.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.predicted > b.predicted; });
       if (static_cast<int>(best.size()) > n) best.resize(n);
     }
     return pick(best, unmeasured, n, round);
@@ -44,7 +45,8 @@ class Evolutionary : public SearchStrategy {
       sent_.insert(s.candidate.program_hash);
       if (s.status == TrialStatus::ok && s.candidate.sketch >= 0) good_.push_back(s);
     }
-    std::stable_sort(good_.begin(), good_.end(), [](const Settled& a, const Settled& b) { return a.seconds < b.seconds; });
+    std::stable_sort(good_.begin(), good_.end(),
+                     [](const Settled& a, const Settled& b) { return a.seconds < b.seconds; });
     size_t most = static_cast<size_t>(constants_.init_measured_ratio * constants_.population);
     if (good_.size() > most) good_.resize(most);
   }
@@ -62,13 +64,17 @@ class Evolutionary : public SearchStrategy {
   /// Fresh samples: batches until enough are legal, or too many batches were barren.
   std::vector<Candidate> sample(int batch, int round) {
     std::vector<Candidate> out;
-    for (int attempt = 0, barren = 0; static_cast<int>(out.size()) < constants_.init_min_unmeasured && barren < constants_.max_fail; ++attempt) {
-      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round), static_cast<uint64_t>(attempt), kSample);
+    for (int attempt = 0, barren = 0;
+         static_cast<int>(out.size()) < constants_.init_min_unmeasured && barren < constants_.max_fail; ++attempt) {
+      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round),
+                           static_cast<uint64_t>(attempt), kSample);
       std::vector<Draft> drafts;
-      for (int i = 0; i < batch; ++i) drafts.push_back({static_cast<SketchId>(rng.below(context_.space.sketches().size())), std::nullopt, "sample"});
+      for (int i = 0; i < batch; ++i)
+        drafts.push_back({static_cast<SketchId>(rng.below(context_.space.sketches().size())), std::nullopt, "sample"});
       evaluated_ += batch;
       size_t before = out.size();
-      for (auto& c : evaluator_.evaluate(drafts, round, kSample * 1000 + static_cast<uint64_t>(attempt), context_.model != nullptr, refusals_))
+      for (auto& c : evaluator_.evaluate(drafts, round, kSample * 1000 + static_cast<uint64_t>(attempt),
+                                         context_.model != nullptr, refusals_))
         if (c) out.push_back(std::move(*c));
       if (out.size() == before) ++barren;
     }
@@ -77,7 +83,8 @@ class Evolutionary : public SearchStrategy {
 
   void score(std::vector<Candidate>& population, int round, int generation) const {
     if (!context_.model || !context_.model->trained()) {
-      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round), static_cast<uint64_t>(generation), kGreedy * 7);
+      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round),
+                           static_cast<uint64_t>(generation), kGreedy * 7);
       for (Candidate& c : population) c.predicted = static_cast<float>(rng.uniform());
       return;
     }
@@ -85,7 +92,8 @@ class Evolutionary : public SearchStrategy {
     for (const Candidate& c : population) block.append(c.program_hash, c.features);
     Scores scores;
     context_.model->predict(block, scores);
-    for (size_t i = 0; i < population.size(); ++i) population[i].predicted = std::max(0.0f, scores.mu[i]) * scores.valid[i];
+    for (size_t i = 0; i < population.size(); ++i)
+      population[i].predicted = std::max(0.0f, scores.mu[i]) * scores.valid[i];
   }
 
   /// A generation: each slot picks a parent by roulette and mutates it, else keeps the parent.
@@ -101,7 +109,8 @@ class Evolutionary : public SearchStrategy {
       std::vector<int> slots;
       for (int slot = 0; slot < constants_.population; ++slot) {
         if (filled[slot]) continue;
-        Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round) << 16 | static_cast<uint64_t>(generation),
+        Rng rng = Rng::keyed(context_.seed, context_.task.key,
+                             static_cast<uint64_t>(round) << 16 | static_cast<uint64_t>(generation),
                              static_cast<uint64_t>(slot) << 8 | static_cast<uint64_t>(attempt), kParent);
         size_t parent = rng.weighted(weights);
         last_parent[slot] = parent;
@@ -120,7 +129,8 @@ class Evolutionary : public SearchStrategy {
       if (drafts.empty()) continue;
       evaluated_ += static_cast<int64_t>(drafts.size());
       uint64_t purpose = kMutate * 1000000 + static_cast<uint64_t>(generation * 100 + attempt);
-      std::vector<std::optional<Candidate>> made = evaluator_.evaluate(drafts, round, purpose, context_.model != nullptr, refusals_);
+      std::vector<std::optional<Candidate>> made =
+          evaluator_.evaluate(drafts, round, purpose, context_.model != nullptr, refusals_);
       for (size_t i = 0; i < made.size(); ++i) {
         if (!made[i]) continue;
         next[slots[i]] = std::move(*made[i]);
@@ -144,7 +154,8 @@ class Evolutionary : public SearchStrategy {
   }
 
   /// The best, then a few random ones; each list stands in when the other is used up.
-  std::vector<Candidate> pick(const std::vector<Candidate>& best, const std::vector<Candidate>& unmeasured, int n, int round) {
+  std::vector<Candidate> pick(const std::vector<Candidate>& best, const std::vector<Candidate>& unmeasured, int n,
+                              int round) {
     Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round), 0, kGreedy);
     std::vector<size_t> order(unmeasured.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -167,8 +178,10 @@ class Evolutionary : public SearchStrategy {
   std::vector<Settled> good_;
 };
 
-const Register<StrategyFactory> entry{"evolutionary", "a population mutated under the cost model",
-                                      {[](const StrategyContext& c) { return std::make_unique<Evolutionary>(c); }, true}};
+const Register<StrategyFactory> entry{
+    "evolutionary",
+    "a population mutated under the cost model",
+    {[](const StrategyContext& c) { return std::make_unique<Evolutionary>(c); }, true}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
-// SearchStrategy: proposes candidates and learns from their outcomes. ask() and tell() work in rounds: a round's candidates come in
-// slot order, and tell() gives the whole round in slot order, failures included. Given the same tells, the same candidates come
-// out for any number of threads.
+// SearchStrategy: proposes candidates and learns from their outcomes. ask() and tell() work in rounds: a round's
+// candidates come in slot order, and tell() gives the whole round in slot order, failures included. Given the same
+// tells, the same candidates come out for any number of threads.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@
 namespace tilewright {
 
 struct Candidate {
-  SketchId sketch = -1;          ///< -1: made by a schedule function without a skeleton
+  SketchId sketch = -1;  ///< -1: made by a schedule function without a skeleton
   DecisionVector decisions;
-  Trace trace;                   ///< complete, post-processed
-  Hash64 program_hash = 0;       ///< structural hash of the post-processed function
+  Trace trace;              ///< complete, post-processed
+  Hash64 program_hash = 0;  ///< structural hash of the post-processed function
   FeatureRows features;
-  float predicted = 0;           ///< model score; 0 without a model
-  const char* origin = "sample"; ///< sample, mutate, crossover, elite, seed
+  float predicted = 0;            ///< model score; 0 without a model
+  const char* origin = "sample";  ///< sample, mutate, crossover, elite, seed
 };
 
 struct Settled {

@@ -30,9 +30,10 @@ ExportRequest request() {
   auto parsed = parse_program(kProgram, "test");
   TW_CHECK(parsed);
   Schedule s(parsed->program, 1);
-  auto ran = run_schedule_text("i, j, k = sch.get_loops(\"C\")\nj0, j1 = sch.split(j, [None, 8])\nsch.reorder(i, j0, k, j1)\n"
-                               "sch.parallel(i)\nsch.vectorize(j1)\nsch.decompose_reduction(\"C\", k)\n",
-                               "trace", s);
+  auto ran = run_schedule_text(
+      "i, j, k = sch.get_loops(\"C\")\nj0, j1 = sch.split(j, [None, 8])\nsch.reorder(i, j0, k, j1)\n"
+      "sch.parallel(i)\nsch.vectorize(j1)\nsch.decompose_reduction(\"C\", k)\n",
+      "trace", s);
   TW_CHECK(ran, "{}", ran ? "" : render_text(ran.error()[0]));
   return {"gemm_test", "gemm 33x40x17 float32", parsed->program, trace_to_json(s.trace()), native_target(), "", ""};
 }
@@ -49,10 +50,13 @@ std::string run(const std::string& command, int* status) {
 TEST(Export, CheckProgramAcceptsTheKernel) {
   auto files = export_files({request()}, "cpu");
   ASSERT_TRUE(files) << render_text(files.error().diagnostic());
-  std::filesystem::path dir = std::filesystem::temp_directory_path() / ("tilewright-export-" + std::to_string(::getpid()));
+  std::filesystem::path dir =
+      std::filesystem::temp_directory_path() / ("tilewright-export-" + std::to_string(::getpid()));
   ASSERT_TRUE(write_files(dir.string(), *files));
   int status = 0;
-  std::string built = run("cd " + dir.string() + " && cc -O1 -o check main.c tw_runtime.c gemm_test.o gemm_test_reference.o -lpthread -lm", &status);
+  std::string built = run(
+      "cd " + dir.string() + " && cc -O1 -o check main.c tw_runtime.c gemm_test.o gemm_test_reference.o -lpthread -lm",
+      &status);
   ASSERT_EQ(status, 0) << built;
   std::string out = run(dir.string() + "/check", &status);
   EXPECT_EQ(status, 0) << out;

@@ -132,20 +132,23 @@ TEST_P(Stages, PrintParseAndMeanTheSame) {
   ASSERT_TRUE(interpret(*f, expected));
   Target target = native_target();
   std::vector<std::pair<std::string, FunctionRef>> stages;
-  Result<LoweredFunction> lowered = lower(*f, target, {}, [&](const std::string& pass, const FunctionRef& stage) { stages.emplace_back(pass, stage); });
+  Result<LoweredFunction> lowered = lower(
+      *f, target, {}, [&](const std::string& pass, const FunctionRef& stage) { stages.emplace_back(pass, stage); });
   ASSERT_TRUE(lowered) << render_text(lowered.error().diagnostic());
   for (const auto& [pass, stage] : stages) {
     SCOPED_TRACE(pass);
     std::string text = print(*make_program({stage}));
     auto again = parse_program(text, pass);
     ASSERT_TRUE(again) << render_text(again.error().at(0)) << text;
-    EXPECT_TRUE(structural_equal(*stage, *again->program->functions.at(0))) << text << "\n--- read back ---\n" << print(*again->program);
+    EXPECT_TRUE(structural_equal(*stage, *again->program->functions.at(0))) << text << "\n--- read back ---\n"
+                                                                            << print(*again->program);
     std::vector<Tensor> args = make_arguments(*f, InputSet::random, 11);
     for (size_t i = 0; i < args.size(); ++i)  // flat stages take the same bytes as one dimension
       if (stage->params[i].buffer->rank() == 1) args[i].shape = {args[i].size()};
     Result<InterpretStats> ran = interpret(*stage, args);
     ASSERT_TRUE(ran) << render_text(ran.error().diagnostic()) << text;
-    for (size_t i = 0; i < args.size(); ++i) EXPECT_EQ(expected[i].bytes, args[i].bytes) << "argument " << i << "\n" << text;
+    for (size_t i = 0; i < args.size(); ++i)
+      EXPECT_EQ(expected[i].bytes, args[i].bytes) << "argument " << i << "\n" << text;
   }
 }
 
@@ -163,7 +166,8 @@ TEST_P(Stages, PrivateBuffersArePlacedAndShrunk) {
   EXPECT_EQ(lowered.workspace_size(4), 0) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, Stages, testing::ValuesIn(samples), [](const auto& test_case) { return std::string(test_case.param.name); });
+INSTANTIATE_TEST_SUITE_P(Samples, Stages, testing::ValuesIn(samples),
+                         [](const auto& test_case) { return std::string(test_case.param.name); });
 
 }  // namespace
 }  // namespace tilewright::lowering

@@ -1,5 +1,5 @@
-// tests/golden/registry.txt lists every registered thing with the file that registers it: an object file that the linker
-// dropped, a name that vanished and a thing that moved are differences.
+// tests/golden/registry.txt lists every registered thing with the file that registers it: an object file that the
+// linker dropped, a name that vanished and a thing that moved are differences.
 #include "support/registry.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,8 @@ TEST(Registry, ListsEverythingWithItsOrigin) {
     ASSERT_TRUE(opened) << render_text(opened.error().diagnostic());
   }
   for (const RegistryEntryInfo& entry : all_registrations())
-    EXPECT_TRUE(!entry.doc.empty() || entry.registry == "operation") << entry.registry << " \"" << entry.name << "\" has no doc";
+    EXPECT_TRUE(!entry.doc.empty() || entry.registry == "operation")
+        << entry.registry << " \"" << entry.name << "\" has no doc";
   if (!std::filesystem::exists(TW_SOURCE_DIR "/tests/golden/registry.txt") && !std::getenv("TILEWRIGHT_UPDATE_GOLDEN"))
     GTEST_SKIP() << "tests/golden/registry.txt is not written yet: scripts/dev golden registry";
   expect_golden("registry.txt", listing());

@@ -14,7 +14,8 @@ namespace {
 std::string read(const std::string& name) {
   std::ifstream file(std::string(TW_SOURCE_DIR) + "/examples/" + name);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  for (size_t at; (at = text.find("128")) != std::string::npos;) text.replace(at, 3, "16");  // the interpreter runs it 8 times
+  for (size_t at; (at = text.find("128")) != std::string::npos;)
+    text.replace(at, 3, "16");  // the interpreter runs it 8 times
   return text;
 }
 

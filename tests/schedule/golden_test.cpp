@@ -1,16 +1,17 @@
-// Golden schedules: tests/golden/schedule/*.txt hold `# before` (a program), `# trace` (a schedule as a person writes it), and
-// `# after` (the program it gives) or `# refused: code` with the rendered message. Every applied golden is executed against its
-// before, and its trace is taken through JSON and Python text and replayed to the same program.
+// Golden schedules: tests/golden/schedule/*.txt hold `# before` (a program), `# trace` (a schedule as a person writes
+// it), and
+// `# after` (the program it gives) or `# refused: code` with the rendered message. Every applied golden is executed
+// against its before, and its trace is taken through JSON and Python text and replayed to the same program.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "ir/equal.h"
-#include "tests/ir/execution.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "schedule/schedule.h"
+#include "tests/ir/execution.h"
 
 namespace tilewright {
 namespace {
@@ -96,8 +97,10 @@ TEST_P(ScheduleGolden, AppliesOrRefusesAsWritten) {
   ProgramRef again = parse(print(*s.program()), "after");
   ASSERT_TRUE(again);
   EXPECT_TRUE(structural_equal(*again, *s.program())) << after;
-  if (update) write_golden(g, "after", after);
-  else EXPECT_EQ(g.sections["after"], after);
+  if (update)
+    write_golden(g, "after", after);
+  else
+    EXPECT_EQ(g.sections["after"], after);
 
   // The trace through both text forms, replayed on the same program.
   auto from_json = trace_from_json(trace_to_json(s.trace()));

@@ -1,13 +1,14 @@
-// Design spaces of the x86 rules: every sampled candidate is executed by the interpreter against the unscheduled program.
+// Design spaces of the x86 rules: every sampled candidate is executed by the interpreter against the unscheduled
+// program.
 #include <gtest/gtest.h>
 
 #include "ir/equal.h"
-#include "tests/ir/execution.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "search/baseline.h"
 #include "search/mutators/mutator.h"
 #include "search/space.h"
+#include "tests/ir/execution.h"
 #include "tests/seed.h"
 
 namespace tilewright {
@@ -99,7 +100,8 @@ TEST_P(SpaceTest, EverySampledCandidateComputesTheSame) {
         check.reassociated = true;
         check.small_exact = GetParam().second != kSoftmax;
         ASSERT_TRUE(equal_by_execution(*task.program->main(), m->schedule.function(), check))
-            << preset << " " << sketch.name << "\n" << trace_to_python(m->schedule.trace()) << print(m->schedule.function());
+            << preset << " " << sketch.name << "\n"
+            << trace_to_python(m->schedule.trace()) << print(m->schedule.function());
         // The complete trace replays to the same program, through its JSON text.
         auto trace = trace_from_json(trace_to_json(m->schedule.trace()));
         ASSERT_TRUE(trace);
@@ -122,7 +124,8 @@ TEST_P(SpaceTest, EverySampledCandidateComputesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, SpaceTest,
-                         ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"gemm_relu", kGemmRelu}, std::pair{"softmax", kSoftmax}),
+                         ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"gemm_relu", kGemmRelu},
+                                           std::pair{"softmax", kSoftmax}),
                          [](const auto& p) { return p.param.first; });
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  if (auto missing = tilewright::open_plugin("no-such-plugin.so"); missing || missing.error().code() != "plugin-not-loadable") {
+  if (auto missing = tilewright::open_plugin("no-such-plugin.so");
+      missing || missing.error().code() != "plugin-not-loadable") {
     fmt::print("expected plugin-not-loadable for a file that does not exist\n");
     return 1;
   }

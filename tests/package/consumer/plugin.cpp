@@ -3,4 +3,5 @@
 
 TW_PLUGIN("consumer", "1.0")
 
-static const tilewright::Register<Greeting> entry{"consumer.hello", "registered by a plug-in", {"hello from the plug-in"}};
+static const tilewright::Register<Greeting> entry{
+    "consumer.hello", "registered by a plug-in", {"hello from the plug-in"}};
