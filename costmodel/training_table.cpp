@@ -60,7 +60,7 @@ size_t SampleStore::add(std::span<const Sample> batch) {
     best = best == 0 ? sample.seconds : std::min(best, sample.seconds);
   }
   valid_ = static_cast<size_t>(
-      std::count_if(samples_.begin(), samples_.end(), [](const auto& s) { return s.second.label == Label::measured; }));
+      std::count_if(samples_.begin(), samples_.end(), [](const auto& s) { return s.second.label != Label::invalid; }));
   return fresh;
 }
 

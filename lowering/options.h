@@ -23,7 +23,7 @@ struct LowerOptions {
   std::string smem_reuse = "auto";  ///< GPU: auto, on, off
   std::string sync = "auto";        ///< GPU: auto, explicit
   bool check_bounds = false;        ///< every access is tested; a failed test returns tw_error_bounds
-  int64_t max_code = 65536;         ///< statements of the lowered program; more is `unroll-too-large`
+  int64_t max_code = 16384;         ///< statements of the lowered program; more is `unroll-too-large`
   TW_FIELDS(fp_contract, keep_rounding, denormals, math, index, async_copy, smem_reuse, sync, check_bounds, max_code)
   bool operator==(const LowerOptions&) const = default;
 

@@ -1,27 +1,59 @@
 /* Runtime of exported Tilewright kernels; see tw_runtime.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "tw_runtime.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-/* The pool: the caller and workers - 1 threads take chunks of one job at a time from a counter. Which worker runs a chunk does not
-   change results: kernels write to places that depend on the chunk only. */
+/* The pool: the caller and workers - 1 threads take chunks of one job at a time from a counter. Which worker runs a chunk
+   does not change results: kernels write to places that depend on the chunk only. Workers look for the next job for about
+   50 us before they sleep, so that kernels that follow one another do not pay for waking threads. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER, call_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER, pool_done = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER;
 static uint32_t pool_threads, wanted_threads;
-static uint64_t job_number;
-static uint32_t job_running;
+static _Alignas(64) atomic_uint job_number;   /* grows by one for each job */
+static _Alignas(64) atomic_uint job_running;  /* workers that have not finished it */
+static _Alignas(64) atomic_llong job_next;
+static atomic_uint sleepers;
+static atomic_int job_error;
 static int32_t (*job_body)(void*, int64_t, uint32_t);
 static void* job_env;
 static int64_t job_chunks;
-static atomic_llong job_next;
-static atomic_int job_error;
+/* Workspace of calls through the pool, kept for the next one: fresh pages cost more than small kernels. */
+static void* kept_workspace;
+static int64_t kept_bytes;
 
 static tw_parallel_for_fn user_parallel_for;
 static uint32_t user_workers;
 static void* user_ctx;
+
+static void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits for about 50 us; returns whether the word has become (equal) or ceased to be (not equal) the value. */
+static int spin_until(atomic_uint* word, unsigned value, int equal) {
+  int64_t end = now_ns() + 50000;
+  for (;;) {
+    for (int i = 0; i < 128; ++i) {
+      if ((atomic_load_explicit(word, memory_order_acquire) == value) == equal) return 1;
+      relax();
+    }
+    if (now_ns() > end) return 0;
+  }
+}
 
 static void run_chunks(uint32_t worker) {
   for (;;) {
@@ -34,36 +66,38 @@ static void run_chunks(uint32_t worker) {
 
 static void* worker_main(void* argument) {
   uint32_t worker = (uint32_t)(uintptr_t)argument;
-  uint64_t seen = 0;
+  unsigned seen = 0;
   for (;;) {
-    pthread_mutex_lock(&pool_lock);
-    while (job_number == seen) pthread_cond_wait(&pool_work, &pool_lock);
-    seen = job_number;
-    pthread_mutex_unlock(&pool_lock);
+    if (!spin_until(&job_number, seen, 0)) {
+      pthread_mutex_lock(&pool_lock);
+      atomic_fetch_add(&sleepers, 1);
+      while (atomic_load(&job_number) == seen) pthread_cond_wait(&pool_work, &pool_lock);
+      atomic_fetch_sub(&sleepers, 1);
+      pthread_mutex_unlock(&pool_lock);
+    }
+    ++seen;
     run_chunks(worker);
-    pthread_mutex_lock(&pool_lock);
-    if (--job_running == 0) pthread_cond_signal(&pool_done);
-    pthread_mutex_unlock(&pool_lock);
+    atomic_fetch_sub_explicit(&job_running, 1, memory_order_release);
   }
   return NULL;
 }
 
 static int32_t pool_parallel_for(void* ctx, int64_t chunks, int32_t (*body)(void*, int64_t, uint32_t), void* env) {
   (void)ctx;
-  pthread_mutex_lock(&pool_lock);
   job_body = body;
   job_env = env;
   job_chunks = chunks;
   atomic_store(&job_next, 0);
   atomic_store(&job_error, 0);
-  job_running = pool_threads - 1;
-  ++job_number;
-  pthread_cond_broadcast(&pool_work);
-  pthread_mutex_unlock(&pool_lock);
+  atomic_store(&job_running, pool_threads - 1);
+  atomic_fetch_add(&job_number, 1);
+  if (atomic_load(&sleepers) > 0) {
+    pthread_mutex_lock(&pool_lock); /* a worker between its last look and its sleep holds it */
+    pthread_cond_broadcast(&pool_work);
+    pthread_mutex_unlock(&pool_lock);
+  }
   run_chunks(0);
-  pthread_mutex_lock(&pool_lock);
-  while (job_running != 0) pthread_cond_wait(&pool_done, &pool_lock);
-  pthread_mutex_unlock(&pool_lock);
+  while (!spin_until(&job_running, 0, 1)) sched_yield();
   return atomic_load(&job_error);
 }
 
@@ -99,10 +133,16 @@ int32_t tw_call(tw_kernel_fn kernel, void* const* buffers, const int64_t* scalar
     host.parallel_for = pool_threads > 1 ? pool_parallel_for : NULL;
   }
   int64_t bytes = workspace_bytes + slice_bytes * (int64_t)host.workers;
-  if (bytes > 0) host.workspace = aligned_alloc(64, (size_t)((bytes + 63) / 64 * 64));
+  size_t rounded = (size_t)((bytes + 63) / 64 * 64);
+  if (own && bytes > kept_bytes) {
+    free(kept_workspace);
+    kept_workspace = aligned_alloc(64, rounded);
+    kept_bytes = kept_workspace ? bytes : 0;
+  }
+  if (bytes > 0) host.workspace = own ? kept_workspace : aligned_alloc(64, rounded);
   if (bytes > 0 && host.workspace == NULL) result = -1;
   else result = kernel(buffers, scalars, &host);
-  free(host.workspace);
   if (own) pthread_mutex_unlock(&call_lock);
+  else free(host.workspace);
   return result;
 }

@@ -45,19 +45,20 @@ class RegisterLoops {
     walk_stmts(body, [&](const Stmt& s) {
       const Allocate* a = as<Allocate>(s);
       int64_t bytes = a ? buffer_bytes(*a->buffer) : 0;
-      if (bytes > 0 && bytes <= limit) consider(*a);
+      if (bytes > 0 && bytes <= limit) consider(*a, target);
       return true;
     });
   }
   bool contains(const VarNode* v) const { return vars_.contains(v); }
 
  private:
-  static constexpr int64_t kLimit =
-      512;  // statements that one tile's loops may become: beyond, the tile stays in memory
+  // A tile that needs more registers than this many times those that exist stays in memory: it would spill, and
+  // promotion of hundreds of values across a loop takes LLVM minutes.
+  static constexpr int64_t kOverCommit = 2;
 
-  void consider(const Allocate& a) {
+  void consider(const Allocate& a, const Target& target) {
     std::set<const VarNode*> mine;
-    int64_t code = 0;
+    int64_t available = std::max(1, target.vector_registers), width = std::max(64, target.vector_bits);
     for (const Access& access : accesses_of(a.body, a.buffer)) {
       if (!access.indices) return;
       int64_t copies = 1;
@@ -73,10 +74,11 @@ class RegisterLoops {
       for (const Expr& i : *access.indices)
         for (const Var& v : vars_of(i))
           if (!mine.contains(v.get()) && !v->dtype.is_handle()) return;  // a variable from outside: never constant
-      code += copies;
-      if (copies > kLimit) return;
+      int64_t lanes = access.indices->empty() ? 1 : access.indices->back()->dtype.lanes;
+      int64_t registers = (lanes * a.buffer->dtype.bits + width - 1) / width;  // a scalar takes a whole one
+      if (copies * registers > kOverCommit * available) return;
     }
-    if (code <= 4 * kLimit) vars_.insert(mine.begin(), mine.end());
+    vars_.insert(mine.begin(), mine.end());
   }
   std::set<const VarNode*> vars_;
 };

@@ -187,6 +187,7 @@ class CpuDevice final : public Device {
     for (size_t i = 0; i < plan_.buffers.size(); ++i)
       if (plan_.buffers[i].is_output()) std::memset(group.pointers[i], poison_byte, plan_.buffers[i].bytes());
     restore(group);
+    CpuPool::Undisturbed undisturbed(*pool_);
     return call(slots_[slot], group);
   }
 
@@ -194,6 +195,7 @@ class CpuDevice final : public Device {
     LoadedObject& object = slots_[slot];
     Group& group = groups_.at(plan_.sets().back());
     Block block;
+    CpuPool::Undisturbed undisturbed(*pool_);
     bool fresh = CpuClock::raw_ns() - last_probe_at_ < 1'000'000;
     block.clock_before = fresh ? last_probe_ : probe();
     uint64_t stolen = stolen_ticks(pool_->cpus()), begin = CpuClock::raw_ns();

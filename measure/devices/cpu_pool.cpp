@@ -37,6 +37,7 @@ void futex_wake(std::atomic<uint32_t>& word) {
 
 CpuPool::CpuPool(std::vector<int> cpus) : cpus_(std::move(cpus)) {
   pin(cpus_[0]);
+  threads_.reserve(cpus_.size());  // workers look themselves up while others are still being added
   for (uint32_t i = 1; i < cpus_.size(); ++i) {
     threads_.push_back(std::make_unique<Worker>());
     threads_.back()->thread = std::thread([this, i] { serve(i); });
@@ -54,6 +55,14 @@ uint64_t CpuPool::preemptions() const {
   uint64_t sum = 0;
   for (const auto& worker : threads_) sum += worker->preemptions.load(std::memory_order_relaxed);
   return sum;
+}
+
+void CpuPool::set_real_time(bool on) {
+  sched_param parameter{on ? 1 : 0};
+  int policy = on ? SCHED_FIFO : SCHED_OTHER;
+  if (sched_setscheduler(0, policy, &parameter) != 0) return;  // not permitted
+  for (auto& worker : threads_)
+    if (pid_t tid = worker->tid.load(std::memory_order_acquire)) sched_setscheduler(tid, policy, &parameter);
 }
 
 int32_t CpuPool::parallel_for(void* pool, int64_t chunks, tw_body body, void* env) {
@@ -94,6 +103,7 @@ int32_t CpuPool::run_share(uint32_t worker) {
 void CpuPool::serve(uint32_t number) {
   pin(cpus_[number]);
   own_number = number;
+  threads_[number - 1]->tid.store(gettid(), std::memory_order_release);
   uint32_t seen = 0;
   for (;;) {
     auto end = std::chrono::steady_clock::now() + spin_time;

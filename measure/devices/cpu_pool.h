@@ -3,6 +3,8 @@
 // launch.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -26,12 +28,27 @@ class CpuPool {
   static int32_t parallel_for(void* pool, int64_t chunks, tw_body body, void* env);
   /// Involuntary context switches of the other workers, as of their last region.
   uint64_t preemptions() const;
+  /// While it lives, all workers have real-time priority where this process may ask for it (root, CAP_SYS_NICE,
+  /// RLIMIT_RTPRIO): nothing ordinary preempts them. The kernel's real-time throttling keeps a hung candidate from
+  /// starving the watchdog. Without the right nothing changes, and disturbed samples are discarded as they come.
+  class Undisturbed {
+   public:
+    explicit Undisturbed(CpuPool& pool) : pool_(pool) { pool_.set_real_time(true); }
+    ~Undisturbed() { pool_.set_real_time(false); }
+    Undisturbed(const Undisturbed&) = delete;
+    Undisturbed& operator=(const Undisturbed&) = delete;
+
+   private:
+    CpuPool& pool_;
+  };
 
  private:
   struct alignas(64) Worker {
     std::thread thread;
     std::atomic<uint64_t> preemptions{0};
+    std::atomic<pid_t> tid{0};
   };
+  void set_real_time(bool on);
   void serve(uint32_t worker);
   int32_t run_share(uint32_t worker);
 

@@ -13,9 +13,8 @@ namespace {
 
 constexpr double warm_sample_ns = 100'000;
 constexpr int clock_repeats = 3;  // a block whose clock moved is taken again this often, then the trial is throttled
-constexpr int disturbed_repeats = 2;  // mostly disturbed blocks, a second apart; then noisy
-constexpr double disturbed_wait_ms = 1000;
-constexpr int outlier_blocks = 3;  // more blocks while over a tenth of the samples are marked
+constexpr double disturbed_waits_ms[] = {20, 100, 500};  // before a mostly disturbed block is taken again; then noisy
+constexpr int outlier_blocks = 3;                        // more blocks while over a tenth of the samples are marked
 constexpr double hopeless = 10;  // an interval this many times wider than asked for, at the end of the budget, is noise
 constexpr double window_ns = 150e6;  // quiet windows stay below the agent's limit of 0.2 s
 
@@ -26,7 +25,8 @@ class Sampler {
       : device_(device), slot_(slot), spec_(spec), launches_(launches), hooks_(hooks) {}
 
   Attempt<Block> block(uint32_t samples, Measurement& m) {
-    int clock_moved = 0, disturbed = 0;
+    int clock_moved = 0;
+    size_t disturbed = 0;
     for (;;) {
       open_window();
       hooks_.planned(samples * launches_);
@@ -39,11 +39,11 @@ class Sampler {
       if (spec_.policy.pacing_us) hooks_.pause(spec_.policy.pacing_us / 1000.0);
 
       if (taken->discarded > samples / 2) {
-        if (++disturbed > disturbed_repeats)
+        if (disturbed == std::size(disturbed_waits_ms))
           return fault(TrialStatus::noisy, fmt::format("{} of {} samples were disturbed by other processes, {} times",
-                                                       taken->discarded, samples, disturbed));
+                                                       taken->discarded, samples, disturbed + 1));
         close_window();
-        hooks_.pause(disturbed_wait_ms);
+        hooks_.pause(disturbed_waits_ms[disturbed++]);
         continue;
       }
       double change = 0;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <new>
 
 #include "measure/check/compare.h"
@@ -14,6 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A candidate whose fastest check launch takes this many times the incumbent's time, and at least so long, is cut short
+// before it is timed. A check launch is slower than a timed one (cold pages and caches), never by so much.
+constexpr double hopeless_ratio = 10, hopeless_ns = 2e6;
 constexpr double floor_margin = 0.95;  // below this share of the roofline time a result is implausible
 
 std::string describe(const CheckReport& report) {
@@ -78,6 +83,7 @@ Attempt<void> TrialRunner::run_unchecked(const TrialTask& task, const TrialHooks
     return make_reference(task, hooks, result);
   }
   outcome.phase = "check";
+  fastest_check_ns_ = std::numeric_limits<double>::infinity();
   if (task.spec.check) {
     CheckReport& report = outcome.check.emplace();
     report.reference = task.reference_digest;
@@ -89,8 +95,26 @@ Attempt<void> TrialRunner::run_unchecked(const TrialTask& task, const TrialHooks
     }
     if (Attempt<void> passed = check_memory(report); !passed) return passed;
   }
+  if (hopeless(task)) {
+    Measurement& m = outcome.measurements.emplace_back();
+    m.mode = task.spec.mode;
+    m.stage = task.spec.stage;
+    m.timer = device_.timer();
+    m.launches_per_sample = 1;
+    m.n = 1;
+    m.min = m.q1 = m.median = m.q3 = m.ci_lo = m.ci_hi = fastest_check_ns_;
+    m.incumbent_ratio = m.median / task.spec.incumbent_ns;
+    m.cut_short = true;
+    return {};
+  }
   outcome.phase = "time";
   return time(task, hooks, result);
+}
+
+bool TrialRunner::hopeless(const TrialTask& task) const {
+  const RunSpec& spec = task.spec;
+  return spec.check && spec.stage == Stage::screen && task.artifacts.size() == 1 && spec.policy.cut_ppm > 0 &&
+         spec.incumbent_ns > 0 && fastest_check_ns_ > std::max(hopeless_ns, hopeless_ratio * spec.incumbent_ns);
 }
 
 Attempt<void> TrialRunner::prepare(const TrialTask& task, const TrialHooks& hooks) {
@@ -123,7 +147,10 @@ Attempt<void> TrialRunner::make_reference(const TrialTask& task, const TrialHook
 Attempt<void> TrialRunner::check(const TrialTask& task, const TrialHooks& hooks, size_t slot, CheckSet set,
                                  CheckReport& report) {
   hooks.phase("check", 1);
+  auto begin = Clock::now();
   if (Attempt<void> launched = device_.launch(slot, set); !launched) return launched;
+  fastest_check_ns_ =
+      std::min(fastest_check_ns_, std::chrono::duration<double, std::nano>(Clock::now() - begin).count());
   hooks.phase("compare", 0);  // from here on the time is ours, not the candidate's
   if (sigma_digest_ != task.reference_digest || task.reference_digest.empty()) {
     sigmas_.clear();
@@ -224,7 +251,12 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
   } else {
     for (size_t c = 0; c < task.artifacts.size(); ++c) {
       auto m = measure_adaptive(device_, c, task.spec, timing);
-      if (!m) return tl::unexpected(m.error());
+      if (!m) {
+        // Wrong values say more than times that will not settle, and may be why they do not.
+        if (m.error().status == TrialStatus::noisy || m.error().status == TrialStatus::throttled)
+          if (Attempt<void> same = compare_again(c); !same) return same;
+        return tl::unexpected(m.error());
+      }
       m->contender = static_cast<int>(c);
       m->canary_ratio = canary_ratio_;
       device_ns += m->median * m->n * m->launches_per_sample;

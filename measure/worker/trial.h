@@ -55,11 +55,13 @@ class TrialRunner {
   Attempt<void> make_reference(const TrialTask& task, const TrialHooks& hooks, TrialResult& result);
   Attempt<void> check(const TrialTask& task, const TrialHooks& hooks, size_t slot, CheckSet set, CheckReport& report);
   Attempt<void> check_memory(CheckReport& report);
+  bool hopeless(const TrialTask& task) const;
   Attempt<void> time(const TrialTask& task, const TrialHooks& hooks, TrialResult& result);
 
   Device& device_;
   double canary_baseline_, canary_ratio_ = 0;
   uint64_t timed_tasks_ = 0;
+  double fastest_check_ns_ = 0;  ///< of the current task's check launches
   std::string resident_;
   std::string sigma_digest_;
   std::map<std::pair<CheckSet, size_t>, double> sigmas_;  ///< of the reference `sigma_digest_`

@@ -5,7 +5,7 @@
 //   for io, jo:  for k0:  for i1, j1:  acc[mr, nr] = Σ_k1 A[i, k] · panel[j // nr, k, j % nr];   C[i, j] += acc
 //
 // One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are
-// sampled.
+// sampled. Tiles divide what they tile: programs of other sizes get them by padding.
 #include <algorithm>
 
 #include "ir/analysis/reducers.h"
@@ -96,21 +96,40 @@ IndexMapRef panel_map(const Block& b, const Operands& o, int64_t width) {
   return IndexMapRef(map.release());
 }
 
-std::vector<int64_t> tile_heights(int vectors, int registers) {
+constexpr int64_t kMaxHeight = 16;
+
+/// Heights of a register tile that fit the registers (accumulators, one row of the panel, one broadcast) and divide the
+/// rows, so that no tile is covered in part. Small ones are left out while a larger one exists: they do more loads for
+/// each multiplication, and have too few independent sums to hide the latency.
+std::vector<int64_t> tile_heights(int vectors, int64_t rows, const Target& target) {
+  const int64_t chains = int64_t{target.fma_pipes} * target.fma_latency;
+  std::vector<int64_t> fitting, out;
+  for (int64_t mr = 1; mr <= std::min(kMaxHeight, rows); ++mr)
+    if ((mr + 1) * vectors + 1 <= target.vector_registers && rows % mr == 0) fitting.push_back(mr);
+  for (int64_t mr : fitting)
+    if (mr * vectors >= chains) out.push_back(mr);
+  if (out.empty() && !fitting.empty()) out.push_back(fitting.back());
+  return out;
+}
+
+/// Depths of a block of the reduction: divisors, since a cut block would leave sums that are not covered.
+std::vector<int64_t> block_depths(int64_t depth) {
   std::vector<int64_t> out;
-  for (int64_t mr = 1; mr <= 14; ++mr)
-    if ((mr + 1) * vectors + 1 <= registers) out.push_back(mr);
+  for (int64_t d = 64; d <= 1024 && d < depth; ++d)
+    if (depth % d == 0) out.push_back(d);
+  if (depth <= 4096 || out.empty()) out.push_back(depth);
   return out;
 }
 
 std::vector<double> even(size_t n) { return std::vector<double>(n, 1.0 / static_cast<double>(n)); }
 
-std::vector<int64_t> up_to(std::vector<int64_t> values, int64_t extent) {
-  std::vector<int64_t> out;
-  for (int64_t v : values)
-    if (v < extent) out.push_back(v);
-  out.push_back(extent);
-  return out;
+/// Cuts a loop into {outer tile, register tiles inside it, register tile}.
+template <class Inner>
+Result<std::vector<LoopRV>> tile_for_caches(Schedule& s, LoopRV loop, Inner inner) {
+  TW_TRY(std::vector<LoopRV> halves, s.split(loop, TraceList{nullptr, inner}));
+  TW_TRY(std::vector<IntRV> factors, s.sample_perfect_tile(halves[0], 2, 64));
+  TW_TRY(std::vector<LoopRV> outer, s.split(halves[0], TraceList{factors[0], factors[1]}));
+  return std::vector<LoopRV>{outer[0], outer[1], halves[1]};
 }
 
 enum class Packing : uint8_t { none, wide, both };
@@ -118,8 +137,7 @@ enum class Packing : uint8_t { none, wide, both };
 Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, Packing packing, const Target& target) {
   TW_TRY(const Block* block, s.block(rv));
   const int64_t nr = int64_t{vectors} * o.lanes;
-  const int64_t rows = *const_int(block->iters[o.row].dom.extent),
-                columns = *const_int(block->iters[o.column].dom.extent);
+  const std::vector<int64_t> heights = tile_heights(vectors, *const_int(block->iters[o.row].dom.extent), target);
   int64_t depth = 1;
   for (size_t r : o.reduction) depth *= *const_int(block->iters[r].dom.extent);
   TW_TRY_VOID(s.annotate(rv, kMark, "packed"));
@@ -163,17 +181,10 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   if (reduction.size() > 1) {
     TW_TRY(k, s.fuse(reduction));
   }
-  std::vector<int64_t> kcs = up_to({64, 128, 192, 256, 384, 512}, depth);
-  std::erase_if(kcs, [&](int64_t v) { return depth % v != 0; });  // a cut block would leave sums that are not covered
-  if (reduction.size() > 1) kcs = {depth};                        // blocks of a fused reduction would cut its digits
+  std::vector<int64_t> kcs = block_depths(depth);
+  if (reduction.size() > 1) kcs = {depth};  // blocks of a fused reduction would cut its digits
   TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
-  std::vector<int64_t> heights = tile_heights(vectors, target.vector_registers);
-  std::erase_if(heights, [&](int64_t h) { return h > rows; });
   TW_TRY(IntRV mr, s.sample_categorical(heights, even(heights.size())));
-  std::vector<int64_t> row_tiles = up_to({1, 2, 4, 8, 16, 32}, std::max<int64_t>(1, rows / 2)),
-                       column_tiles = up_to({1, 2, 4, 8, 16}, std::max<int64_t>(1, columns / nr));
-  TW_TRY(IntRV row_tile, s.sample_categorical(row_tiles, even(row_tiles.size())));
-  TW_TRY(IntRV column_tile, s.sample_categorical(column_tiles, even(column_tiles.size())));
   std::vector<int64_t> unrolls{1, 2, 4, 8};
   std::erase_if(unrolls, [&](int64_t u) { return depth % u != 0; });
   TW_TRY(IntRV unroll, s.sample_categorical(unrolls, even(unrolls.size())));
@@ -183,8 +194,8 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   // The sum over blocks: tiled for the caches, k blocks inside the outer tile, one register tile innermost.
   TW_TRY(std::vector<LoopRV> sum_loops, s.get_loops(rv));
   const size_t outer = others.size();
-  TW_TRY(std::vector<LoopRV> is, s.split(sum_loops[outer], TraceList{nullptr, row_tile, mr}));
-  TW_TRY(std::vector<LoopRV> js, s.split(sum_loops[outer + 1], TraceList{nullptr, column_tile, nr}));
+  TW_TRY(std::vector<LoopRV> is, tile_for_caches(s, sum_loops[outer], mr));
+  TW_TRY(std::vector<LoopRV> js, tile_for_caches(s, sum_loops[outer + 1], nr));
   std::vector<LoopRV> nest(sum_loops.begin(), sum_loops.begin() + static_cast<std::ptrdiff_t>(outer));
   for (LoopRV l : {is[0], js[0], sum_loops[outer + 2], js[1], is[1], is[2], js[2]}) nest.push_back(l);
   TW_TRY_VOID(s.reorder(nest));
@@ -232,17 +243,17 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   std::optional<Operands> operands = analyse(**block, context.target);
   if (!operands) return {s};
   std::vector<Schedule> out;
-  // Two and three vectors wide: narrower tiles load more than they compute, wider ones leave too few rows for the
-  // registers.
+  // Two to four vectors wide: a narrower tile loads more than it computes, and is built only where no other fits.
   const int64_t columns = *const_int((*block)->iters[operands->column].dom.extent);
-  for (int vectors : {2, 3}) {
-    const int64_t width = int64_t{vectors} * operands->lanes;
-    if (width > columns && vectors > 2) break;
-    const int fitting = width > columns ? 1 : vectors;
+  std::vector<int> widths;
+  for (int vectors : {2, 3, 4})
+    if (columns % (int64_t{vectors} * operands->lanes) == 0) widths.push_back(vectors);
+  if (widths.empty()) widths.push_back(1);
+  for (int vectors : widths) {
     for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
       // The last panel of an uneven width would be covered in part only.
-      if (packing != Packing::none && columns % (int64_t{fitting} * operands->lanes) != 0) continue;
-      auto built = build(s, rv, *operands, fitting, packing, context.target);
+      if (packing != Packing::none && columns % (int64_t{vectors} * operands->lanes) != 0) continue;
+      auto built = build(s, rv, *operands, vectors, packing, context.target);
       if (built) out.push_back(std::move(*built));
     }
   }

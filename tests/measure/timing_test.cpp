@@ -178,7 +178,7 @@ TEST(Adaptive, ABlockWhoseClockMovesIsRepeatedAndThenThrottled) {
   EXPECT_EQ(m.error().status, TrialStatus::throttled);
 }
 
-TEST(Adaptive, DisturbedBlocksWaitASecondAndThenAreNoisy) {
+TEST(Adaptive, DisturbedBlocksWaitLongerAndLongerAndThenAreNoisy) {
   Scripted device;
   device.change = [](Block& b, size_t) {
     b.discarded = static_cast<uint32_t>(b.ns.size());
@@ -188,7 +188,7 @@ TEST(Adaptive, DisturbedBlocksWaitASecondAndThenAreNoisy) {
   auto m = measure(device, {}, recorded);
   ASSERT_FALSE(m.has_value());
   EXPECT_EQ(m.error().status, TrialStatus::noisy);
-  EXPECT_EQ(recorded.paused, 2000);
+  EXPECT_EQ(recorded.paused, 20 + 100 + 500);
 }
 
 TEST(ShootOut, GoesForwardsAndBackwardsAndDropsTheHopeless) {
