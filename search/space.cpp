@@ -7,8 +7,25 @@
 #include "ir/equal.h"
 #include "schedule/primitive.h"
 #include "schedule/sampling.h"
+#include "search/mutators/mutator.h"
 
 namespace tilewright {
+
+namespace {
+
+bool from_plugin(const std::string& name) { return name.find('.') != std::string::npos; }
+
+/// Opening a plug-in is asking for it: its parts join the preset.
+void add_plugin_parts(SpaceParts& p) {
+  for (const auto& [name, rule] : Registry<ScheduleRule>::instance().entries())
+    if (from_plugin(name)) p.rules.insert(std::find(p.rules.begin(), p.rules.end(), rule.value.before), name);
+  for (const auto& [name, postproc] : Registry<Postproc>::instance().entries())
+    if (from_plugin(name)) p.postprocs.push_back(name);
+  for (const auto& [name, mutator] : Registry<Mutator>::instance().entries())
+    if (from_plugin(name)) p.mutators.emplace_back(name, mutator.value.weight);
+}
+
+}  // namespace
 
 Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
   if (preset != "tilewright" && preset != "metaschedule") {
@@ -30,6 +47,7 @@ Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
   p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.05}};
   if (preset == "tilewright") p.mutators = {{"tile_size", 0.75}, {"compute_location", 0.05}, {"categorical", 0.20}};
   (void)target;
+  add_plugin_parts(p);
   return p;
 }
 

@@ -26,7 +26,7 @@ struct SpaceParts {
   std::vector<std::string> rules, postprocs;
   std::vector<std::pair<std::string, double>> mutators;  ///< name, weight
 };
-/// Parts for a target: preset "tilewright" or "metaschedule".
+/// Parts for a target: preset "tilewright" or "metaschedule", and what plug-ins added (names with a dot).
 Result<SpaceParts> parts_for(const std::string& preset, const Target&);
 TW_REFUSAL_CODE(preset_unknown, "preset-unknown", "no search preset has that name");
 TW_REFUSAL_CODE(too_many_sketches, "too-many-sketches", "the rules made more than 64 sketches");

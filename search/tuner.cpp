@@ -82,11 +82,20 @@ Result<Space> make_space(const Task& task, const TunerOptions& o) {
   return Space::from_rules(task, parts);
 }
 
-Trial make_trial(size_t task, int64_t number, const Trace& trace) {
+// A round without 0.5 % says little, five in a row say that the search has settled (search.md §8).
+constexpr size_t kPatience = 5;
+constexpr double kGain = 0.005;
+
+bool no_gain(const std::vector<double>& best_after) {
+  const size_t n = best_after.size();
+  return n > kPatience && best_after[n - 1] > (1 - kGain) * best_after[n - 1 - kPatience];
+}
+
+Trial make_trial(size_t task, int64_t number, std::string trace) {
   Trial t;
   t.task = task;
   t.number = number;
-  t.trace = trace_to_json(trace);
+  t.trace = std::move(trace);
   t.trace_key = content_key(t.trace);
   return t;
 }
@@ -157,7 +166,10 @@ void Tuner::Impl::start_task(size_t i) {
 
 Status Tuner::Impl::measure_baselines() {
   for (size_t i = 0; i < tasks.size(); ++i) {
-    Trial t = make_trial(i, next_trial++, baseline_schedule(tasks[i]).trace());
+    Trial t = make_trial(i, next_trial++,
+                         i < options.baselines.size() && !options.baselines[i].empty()
+                             ? options.baselines[i]
+                             : trace_to_json(baseline_schedule(tasks[i]).trace()));
     t.origin = "baseline";
     states[i].baseline = t;
     JobResult r = measuring->run({t}, incumbent_ns).at(0);
@@ -263,7 +275,7 @@ void Tuner::Impl::round(size_t i, int64_t number) {
   if (candidates.empty()) return finish_task(i, "the space is exhausted");
   std::vector<Trial> trials;
   for (const Candidate& c : candidates) {
-    Trial t = make_trial(i, next_trial++, c.trace);
+    Trial t = make_trial(i, next_trial++, trace_to_json(c.trace));
     t.round = number;
     t.origin = c.origin;
     t.sketch = c.sketch < 0 ? "" : spaces[i].sketches()[c.sketch].name;
@@ -288,6 +300,8 @@ void Tuner::Impl::round(size_t i, int64_t number) {
   progress[i].best_after.push_back(s.good.empty() ? std::numeric_limits<double>::infinity()
                                                   : s.good.front().first.seconds);
   if (s.report.trials >= options.trials) finish_task(i, "trials");
+  if (options.until_no_gain && no_gain(progress[i].best_after))
+    finish_task(i, fmt::format("no gain in {} rounds", kPatience));
 }
 
 void Tuner::Impl::finish_task(size_t i, const std::string& reason) {

@@ -35,7 +35,9 @@ struct TunerOptions {
   int run_threads = 1;              ///< of the measured kernel; part of the target
   Mode mode = Mode::cold;
   int finalists = 8;
-  int64_t first_trial = 0;  ///< trial number of the first measurement
+  bool until_no_gain = false;          ///< a task ends after five rounds without 0.5 % of gain
+  std::vector<std::string> baselines;  ///< by task: trace JSON of what is compared with; empty: the untuned program
+  int64_t first_trial = 0;             ///< trial number of the first measurement
   uint64_t campaign = 0;
 };
 

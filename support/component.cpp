@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <mutex>
+
+#include "support/check.h"
 
 namespace tilewright {
 
@@ -44,21 +47,56 @@ Status open_component(std::string_view name) {
   return {};
 }
 
-Status open_plugin(const std::string& path) {
+namespace {
+
+std::vector<Plugin>& opened() {
+  static std::vector<Plugin> list;
+  return list;
+}
+
+/// What stands behind the marker that TW_PLUGIN puts into a file.
+Result<std::string> word_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  static constexpr std::string_view marker = "tilewright-plugin:";
+  size_t at = bytes.find(marker);
+  if (at == std::string::npos)
+    return refuse(plugin_not_loadable, fmt::format("{} is not a Tilewright plug-in: it has no TW_PLUGIN line", path));
+  return std::string(bytes.c_str() + at + marker.size());
+}
+
+}  // namespace
+
+Result<Plugin> open_plugin(const std::string& path) {
   std::scoped_lock guard(lock());
   std::error_code ec;
-  std::filesystem::path absolute = std::filesystem::absolute(path, ec);
-  if (!std::filesystem::exists(absolute, ec))
+  std::string absolute = std::filesystem::absolute(path, ec).lexically_normal().string();
+  if (!std::filesystem::is_regular_file(absolute, ec))
     return refuse(plugin_not_loadable, fmt::format("plug-in {} does not exist", path));
-  // RTLD_LAZY: the ABI word must be readable even when symbols of another version do not resolve.
-  void* handle = dlopen(absolute.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  for (const Plugin& p : opened())
+    if (p.path == absolute) return p;
+  TW_TRY(std::string word, word_of(absolute));
+  if (word != abi_word())
+    return refuse(
+        Refusal(plugin_not_loadable, fmt::format("plug-in {} was built for {}, this is {}", path, word, abi_word()))
+            .with_help("build it again against the installed package of this version"));
+  void* handle = nullptr;
+  try {
+    handle = dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
+  } catch (const InternalError& e) {  // a name that is taken
+    return refuse(plugin_not_loadable, fmt::format("cannot open plug-in {}: {}", path, e.what()));
+  }
   if (!handle) return refuse(plugin_not_loadable, fmt::format("cannot open plug-in {}: {}", path, dlerror()));
-  auto abi = reinterpret_cast<const char* (*)()>(dlsym(handle, "tw_plugin_abi"));
-  if (!abi)
+  auto name = reinterpret_cast<const char* (*)()>(dlsym(handle, "tw_plugin_name"));
+  if (!name)
     return refuse(plugin_not_loadable, fmt::format("{} is not a Tilewright plug-in: it has no TW_PLUGIN line", path));
-  if (std::strcmp(abi(), abi_word()) != 0)
-    return refuse(plugin_not_loadable, fmt::format("plug-in {} was built for {}, this is {}", path, abi(), abi_word()));
-  return {};
+  opened().push_back({absolute, name()});
+  return opened().back();
+}
+
+std::vector<Plugin> open_plugins() {
+  std::scoped_lock guard(lock());
+  return opened();
 }
 
 }  // namespace tilewright

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+
 namespace tilewright::tools {
 
 namespace {
@@ -16,7 +18,7 @@ class Reader {
  public:
   Reader(const std::string& text, const std::string& file) : text_(text), file_(file) {}
 
-  tl::expected<Campaign, std::vector<Diagnostic>> read() {
+  tl::expected<Campaign, std::vector<Diagnostic>> read(bool only_settings) {
     toml::table root;
     try {
       root = toml::parse(text_, file_);
@@ -26,19 +28,25 @@ class Reader {
       error(campaign_malformed, e.source(), std::move(what));
       return tl::unexpected(std::move(errors_));
     }
+    const std::vector<std::string> groups = setting_groups();
     for (auto&& [key, node] : root) {
-      if (key == "campaign")
+      if (std::find(groups.begin(), groups.end(), key.str()) != groups.end())
+        read_group(std::string(key.str()), node);
+      else if (only_settings)
+        unknown(key, groups);
+      else if (key == "campaign")
         read_settings(node);
       else if (key == "task")
         each(node, [&](const toml::table& t) { read_task(t); });
       else if (key == "workload")
         each(node, [&](const toml::table& t) { read_workload(t); });
-      else if (key == "search" || key == "measure")
-        read_group(std::string(key.str()), node);
-      else if (key != "format" && key != "roofline" && key != "exhaustive")
-        unknown(key, {"campaign", "task", "workload", "search", "measure"});
+      else if (key != "format" && key != "roofline" && key != "exhaustive") {
+        std::vector<std::string> known{"campaign", "task", "workload"};
+        known.insert(known.end(), groups.begin(), groups.end());
+        unknown(key, known);
+      }
     }
-    if (errors_.empty() && out_.tasks.empty()) {
+    if (!only_settings && errors_.empty() && out_.tasks.empty()) {
       Diagnostic d{campaign_malformed.text, "expected at least one [[task]] or [[workload]], found none", {}, {}, ""};
       d.span.file = file_;
       errors_.push_back(d);
@@ -92,32 +100,45 @@ class Reader {
     return out;
   }
 
+  void setting(std::string name, const toml::key& key, const toml::node& value) {
+    Span place = span(key.source());
+    Span end = span(value.source());
+    if (end.line == place.line) place.end_column = end.end_column;
+    out_.settings.push_back({std::move(name), scalar(value), place});
+  }
   void read_settings(const toml::node& node) {
     const toml::table* t = node.as_table();
     if (!t) return error(campaign_malformed, node.source(), "expected a table");
-    static const std::vector<std::pair<std::string, std::string>> shortcuts{
-        {"seed", "search.seed"},      {"budget", "search.budget"},     {"trials", "search.trials"},
-        {"runner", "measure.runner"}, {"strategy", "search.strategy"}, {"cost-model", "search.cost_model"}};
+    static const std::vector<std::pair<std::string, std::string>> shortcuts{{"seed", "search.seed"},
+                                                                            {"budget", "search.budget"},
+                                                                            {"trials", "search.trials"},
+                                                                            {"effort", "effort"},
+                                                                            {"until-no-gain", "search.until_no_gain"},
+                                                                            {"runner", "measure.runner"},
+                                                                            {"strategy", "search.strategy"},
+                                                                            {"cost-model", "search.cost_model"},
+                                                                            {"baseline", "search.baseline"}};
     for (auto&& [key, value] : *t) {
+      auto shortcut = std::find_if(shortcuts.begin(), shortcuts.end(), [&](const auto& s) { return key == s.first; });
       if (key == "name")
         out_.name = scalar(value);
       else if (key == "target")
         out_.targets = list(value);
       else if (key == "plugins")
         out_.plugins = list(value);
+      else if (shortcut != shortcuts.end())
+        setting(shortcut->second, key, value);
       else {
-        bool found = false;
-        for (const auto& [name, setting] : shortcuts)
-          if (key == name) out_.settings.emplace_back(setting, scalar(value)), found = true;
-        if (!found)
-          unknown(key, {"name", "target", "plugins", "seed", "budget", "trials", "runner", "strategy", "cost-model"});
+        std::vector<std::string> known{"name", "target", "plugins"};
+        for (const auto& [name, setting] : shortcuts) known.push_back(name);
+        unknown(key, known);
       }
     }
   }
   void read_group(const std::string& group, const toml::node& node) {
     const toml::table* t = node.as_table();
     if (!t) return error(campaign_malformed, node.source(), "expected a table");
-    for (auto&& [key, value] : *t) out_.settings.emplace_back(fmt::format("{}.{}", group, key.str()), scalar(value));
+    for (auto&& [key, value] : *t) setting(fmt::format("{}.{}", group, key.str()), key, value);
   }
 
   void read_workload(const toml::table& t) {
@@ -133,7 +154,10 @@ class Reader {
       else if (key == "weight")
         task.weight = value.value_or(1.0);
       else if (key == "dims" && value.is_table())
-        for (auto&& [name, x] : *value.as_table()) task.parameters.emplace_back(name.str(), scalar(x));
+        for (auto&& [name, x] : *value.as_table()) {
+          task.parameters.emplace_back(name.str(), scalar(x));
+          task.parameter_places[std::string(name.str())] = span(name.source());
+        }
       else if (key == "layout" || key == "weight_layout" || key == "dtype" || key == "dtype_b" || key == "acc" ||
                key == "out")
         task.parameters.emplace_back(key.str(), scalar(value));
@@ -170,6 +194,7 @@ class Reader {
     std::vector<CampaignTask> product{task};
     if (grid)
       for (auto&& [name, value] : *grid) {
+        for (CampaignTask& base : product) base.parameter_places[std::string(name.str())] = span(name.source());
         std::vector<CampaignTask> next;
         for (const CampaignTask& base : product)
           for (const std::string& x : list(value)) {
@@ -189,7 +214,23 @@ class Reader {
 }  // namespace
 
 tl::expected<Campaign, std::vector<Diagnostic>> read_campaign(const std::string& text, const std::string& file) {
-  return Reader(text, file).read();
+  return Reader(text, file).read(false);
+}
+
+tl::expected<std::vector<CampaignSetting>, std::vector<Diagnostic>> read_configuration(const std::string& text,
+                                                                                       const std::string& file) {
+  auto read = Reader(text, file).read(true);
+  if (!read) return tl::unexpected(read.error());
+  return std::move(read->settings);
+}
+
+void apply_setting(TuneSettings& settings, const CampaignSetting& s, std::vector<Diagnostic>& errors) {
+  std::string origin = fmt::format("{}:{}", s.place.file, s.place.line);
+  Status set = s.name == "effort" ? set_effort(settings, s.value, origin).map([](const std::string&) {})
+                                  : set_setting(settings, s.name, s.value, origin);
+  if (set) return;
+  errors.push_back(set.error().diagnostic());
+  errors.back().span = s.place;
 }
 
 }  // namespace tilewright::tools

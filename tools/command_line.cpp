@@ -17,8 +17,11 @@ const std::vector<Option>& global_options() {
       {"--set", "GROUP.KEY=VALUE", "one setting, as in lower.max_code=4096", 1, true},
       {"--plugin", "SO", "open a plug-in first", 1, true},
       {"--json", "", "one JSON document on stdout"},
+      {"--config", "FILE", "settings (default $XDG_CONFIG_HOME/tilewright/config.toml)"},
       {"--color", "WHEN", "auto, always or never (default auto)"},
+      {"--progress", "HOW", "auto, plain, none or json: what a long command shows on stderr (default auto)"},
       {"-q,--quiet", "", "errors only"},
+      {"-v,--verbose", "", "every trial, and where settings come from"},
   };
   return options;
 }
@@ -114,6 +117,11 @@ std::optional<Diagnostic> read_globals(const Arguments& a, Globals& g) {
   g.plugins = a.all("--plugin");
   g.json = a.has("--json");
   g.quiet = a.has("--quiet");
+  g.verbose = a.has("--verbose");
+  g.config = a.get("--config");
+  g.progress = a.get("--progress", "auto");
+  if (g.progress != "auto" && g.progress != "plain" && g.progress != "none" && g.progress != "json")
+    return bad(fmt::format("--progress: expected auto, plain, none or json, found \"{}\"", g.progress));
   if (g.color != "auto" && g.color != "always" && g.color != "never")
     return bad(fmt::format("--color: expected auto, always or never, found \"{}\"", g.color));
   for (const std::string& text : a.all("--set")) {

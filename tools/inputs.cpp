@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -53,15 +54,13 @@ bool is_json(std::string_view text) {
   return first != std::string_view::npos && (text[first] == '[' || text[first] == '{');
 }
 
-/// The instruction as its line of the Python form.
-std::string line_of(const Trace& trace, size_t instruction) {
-  std::string text = trace_to_python(trace);
-  std::string line = source_line(text, static_cast<int>(instruction) + 2);
-  size_t first = line.find_first_not_of(' ');
-  return first == std::string::npos ? line : line.substr(first);
-}
-
 }  // namespace
+
+std::string trace_line(const Trace& trace, size_t instruction) {
+  constexpr size_t head = 2;  // a comment, and the line with "def"
+  std::string line = source_line(trace_to_python(trace), static_cast<int>(instruction + head) + 1);
+  return line.substr(std::min(line.find_first_not_of(' '), line.size()));
+}
 
 Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef& program, uint64_t seed,
                          const ScheduleOptions& options) {
@@ -79,8 +78,9 @@ Applied apply_trace_text(const std::string& text, const std::string& file, const
   Applied out{std::move(replayed.schedule), {}, std::nullopt};
   for (const ReplayRefusal& r : replayed.refusals) {
     Diagnostic d = r.refusal.diagnostic();
-    d.notes.insert(d.notes.begin(),
-                   {fmt::format("{}: instruction {} is {}", file, r.instruction, line_of(*trace, r.instruction)), {}});
+    d.notes.insert(
+        d.notes.begin(),
+        {fmt::format("{}: instruction {} is {}", file, r.instruction, trace_line(*trace, r.instruction)), {}});
     out.errors.push_back(std::move(d));
     out.refused_at = r.instruction;
   }

@@ -30,6 +30,9 @@ struct Applied {
 Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
                          const ScheduleOptions&);
 
+/// An instruction as its line of the Python form.
+std::string trace_line(const Trace&, size_t instruction);
+
 /// --set lower.KEY=VALUE.
 Result<lowering::LowerOptions> lower_options(const Globals&);
 

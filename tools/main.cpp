@@ -17,7 +17,7 @@ TW_REFUSAL_CODE(internal_error, "internal-error", "a bug in Tilewright");
 
 int run_command(Tool& tool, const CommandLine& line) {
   for (const std::string& plugin : line.globals.plugins)
-    if (Status opened = open_plugin(plugin); !opened) return tool.fail(opened.error(), exit_environment);
+    if (auto opened = open_plugin(plugin); !opened) return tool.fail(opened.error(), exit_environment);
   try {
     return line.command->run(tool, line.arguments);
   } catch (const InternalError& e) {

@@ -1,68 +1,157 @@
 #include "tools/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
-#include "support/check.h"
+#include "tools/run_directory.h"
+#include "tools/tune_run.h"
 
 namespace tilewright::tools {
 
-std::string nice_time(double ns) {
-  if (!(ns > 0)) return "-";
-  static constexpr std::pair<double, const char*> units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-  for (const auto& [size, unit] : units)
-    if (ns >= size || size == 1) {
-      double x = ns / size;
-      return fmt::format("{:.{}f} {}", x, x < 10 ? 2 : x < 100 ? 1 : 0, unit);
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kRedraw = 200ms;      // five times a second: more is flicker and work
+constexpr double kStatusEvery = 30;  // seconds, in plain mode
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && *value;
+}
+
+/// The terminal shows UTF-8, as far as the locale tells.
+bool utf8_locale() {
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"})
+    if (is_set(variable)) {
+      std::string value = std::getenv(variable);
+      std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
+      return value.find("utf-8") != std::string::npos || value.find("utf8") != std::string::npos;
     }
-  TW_UNREACHABLE();
+  return false;
 }
 
-std::string clock_text(double seconds) {
-  auto s = static_cast<int64_t>(seconds);
-  return s < 3600 ? fmt::format("{:02}:{:02}", s / 60, s % 60)
-                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-}
-
-void PlainProgress::line(double t, const std::string& text) {
-  tool_.say(fmt::format("[{}] {}\n", clock_text(t), text));
-}
-
-void PlainProgress::on_event(const Event& event) {
-  if (auto* e = std::get_if<TaskStart>(&event.body)) {
-    tasks_[e->task] = e->name;
-  } else if (std::holds_alternative<RunStart>(event.body) || std::holds_alternative<RunResumed>(event.body)) {
-    tool_.say(fmt::format("run {}   goes on with: tilewright tune --run {}\n", run_, directory_));
-  } else if (auto* best = std::get_if<Best>(&event.body)) {
-    std::string gain =
-        best->previous_ns ? fmt::format(" {:+.1f} %", 100 * (best->median_ns / *best->previous_ns - 1)) : "";
-    line(event.t,
-         fmt::format("best {} {}{} {}:{}", tasks_[best->task], nice_time(best->median_ns), gain, run_, best->trial));
-  } else if (auto* r = std::get_if<JobResult>(&event.body)) {
-    if (!r->settled) return;
-    ++trials_;
-    if (r->status == TrialStatus::ok) {
-      ++ok_;
-    } else if (++failures_[to_string(r->status)] == 1) {
-      std::string first = r->detail.substr(0, r->detail.find('\n'));
-      line(event.t, fmt::format("first {}: {}:{} {}", to_string(r->status), run_, r->trial, first));
-    }
-    if (event.t - last_status_ < 30) return;
-    last_status_ = event.t;
-    std::string kinds;
-    for (const auto& [status, n] : failures_) kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", status, n);
-    line(event.t, fmt::format("{} trials {:.1f}/s ok {} failed {}{}", trials_,
-                              static_cast<double>(trials_) / std::max(event.t, 1e-3), ok_, trials_ - ok_,
-                              kinds.empty() ? "" : " (" + kinds + ")"));
-  } else if (auto* done = std::get_if<TaskDone>(&event.body)) {
-    line(event.t,
-         fmt::format("done {}: {}", tasks_[done->task], done->best_ns ? nice_time(*done->best_ns) : "nothing valid"));
-  } else if (auto* w = std::get_if<Warning>(&event.body)) {
-    line(event.t, fmt::format("warning: {} [{}]", w->message, w->code));
-  } else if (auto* q = std::get_if<DeviceQuarantined>(&event.body)) {
-    line(event.t, fmt::format("device {} is not used any more: {}", q->device, q->reason));
+std::vector<BoardTask> rows_of(const TuneRun& run) {
+  std::vector<BoardTask> rows;
+  for (const Task& task : run.tasks) {
+    BoardTask row;
+    row.name = task.name;
+    row.weight = task.weight;
+    row.limit = run.settings.tuner.trials;
+    rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+std::string title_of(const TuneRun& run) {
+  std::string command = "tilewright";
+  for (size_t i = 1; i < run.command_line.size(); ++i) command += " " + run.command_line[i];
+  return fmt::format("{}   run {}   resume: tilewright tune --run {}", command, run.id, run.directory);
+}
+
+}  // namespace
+
+ProgressKind progress_kind(const Globals& globals) {
+  if (globals.progress == "none" || globals.quiet) return ProgressKind::none;
+  if (globals.progress == "plain") return ProgressKind::plain;
+  if (globals.progress == "json") return ProgressKind::json;
+  const char* term = std::getenv("TERM");
+  const bool moves = term && *term && std::string_view(term) != "dumb";
+  return isatty(STDERR_FILENO) && moves && !is_set("CI") ? ProgressKind::live : ProgressKind::plain;
+}
+
+Progress::Progress(Tool& tool, const TuneRun& run, ProgressKind kind)
+    : tool_(tool),
+      kind_(kind),
+      verbose_(tool.globals().verbose),
+      title_(title_of(run)),
+      budget_(run.settings.tuner.budget_s),
+      board_(run.id, rows_of(run), run.before),
+      last_status_(run.before.elapsed_s),
+      event_t_(run.before.elapsed_s) {
+  style_.utf8 = utf8_locale();
+  if (kind_ == ProgressKind::plain)
+    tool_.say(fmt::format("run {}   {} with: tilewright tune --run {}\n", run.id,
+                          run.resumed ? "went on; go on again" : "go on", run.directory));
+  if (kind_ == ProgressKind::live || kind_ == ProgressKind::plain) ticker_ = std::thread([this] { tick(); });
+}
+
+Progress::~Progress() { finish(); }
+
+double Progress::elapsed() const {
+  return event_t_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - event_at_).count();
+}
+
+void Progress::line(double t, const std::string& text) { tool_.say(fmt::format("[{}] {}\n", clock_text(t), text)); }
+
+void Progress::erase() {
+  if (drawn_ > 0) tool_.say(fmt::format("\r\x1b[{}A\x1b[J", drawn_));
+  drawn_ = 0;
+}
+
+void Progress::draw() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    style_.width = size.ws_col;
+    style_.height = size.ws_row;
+  }
+  std::vector<std::string> lines = board_table(board_, title_, last_, elapsed(), budget_, style_);
+  // One write: a terminal shows it whole. The cursor rests below the table, where ^C is echoed.
+  std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A", drawn_) : "\r";
+  for (const std::string& l : lines) text += l + "\x1b[K\n";
+  text += "\x1b[J";
+  tool_.say(text);
+  drawn_ = static_cast<int>(lines.size());
+  dirty_ = false;
+  drawn_at_ = std::chrono::steady_clock::now();
+}
+
+void Progress::tick() {
+  std::unique_lock guard(mutex_);
+  while (!stop_) {
+    wake_.wait_for(guard, kRedraw, [this] { return stop_; });
+    if (stop_) return;
+    if (kind_ == ProgressKind::live) {
+      // Once a second for the clock alone.
+      if (dirty_ || std::chrono::steady_clock::now() - drawn_at_ > 1s) draw();
+    } else if (double now = elapsed(); now - last_status_ >= kStatusEvery) {
+      last_status_ = now;
+      line(now, board_.status());
+    }
+  }
+}
+
+void Progress::on_event(const Event& event) {
+  std::scoped_lock guard(mutex_);
+  event_t_ = event.t;
+  event_at_ = std::chrono::steady_clock::now();
+  std::optional<Note> note = board_.apply(event);
+  dirty_ = true;
+  if (auto* r = std::get_if<JobResult>(&event.body); r && verbose_ && kind_ == ProgressKind::plain)
+    line(event.t, fmt::format("trial {} {} {}{}", r->trial, to_string(r->status), nice_time(r->median_ns),
+                              r->settled ? "" : ", tried again"));
+  if (kind_ == ProgressKind::json) return tool_.say(to_line(event) + "\n");
+  if (!note || kind_ == ProgressKind::none) return;
+  if (kind_ == ProgressKind::plain) return line(event.t, note->text);
+  last_ = fmt::format("{} {}", clock_text(event.t), note->text);
+  if (!note->warning) return;
+  erase();  // a warning stays above the table
+  line(event.t, note->text);
+  draw();
+}
+
+void Progress::finish() {
+  {
+    std::scoped_lock guard(mutex_);
+    if (stop_) return;
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (ticker_.joinable()) ticker_.join();
+  if (kind_ == ProgressKind::live) draw();
 }
 
 }  // namespace tilewright::tools

@@ -30,19 +30,26 @@ bool is_run(const std::string& directory) {
   return fs::is_regular_file(fs::path(directory) / "events.jsonl", ec);
 }
 
-Result<std::string> find_run(const std::string& name) {
-  if (is_run(name)) return name;
+std::vector<std::string> runs_latest_first() {
   std::error_code ec;
   std::vector<std::pair<fs::file_time_type, std::string>> found;
-  std::vector<std::string> ids;
-  for (const fs::directory_entry& entry : fs::directory_iterator("runs", ec)) {
-    std::string path = entry.path().string(), id = run_id(path), folder = entry.path().filename().string();
-    if (!is_run(path)) continue;
-    ids.push_back(id);
-    if (name == "last" || id.starts_with(name) || folder.starts_with(name))
+  for (const fs::directory_entry& entry : fs::directory_iterator("runs", ec))
+    if (std::string path = entry.path().string(); is_run(path))
       found.emplace_back(fs::last_write_time(entry.path() / "events.jsonl", ec), path);
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> out;
+  for (auto& [time, path] : found) out.push_back(std::move(path));
+  return out;
+}
+
+Result<std::string> find_run(const std::string& name) {
+  if (is_run(name)) return name;
+  std::vector<std::string> ids, found;
+  for (const std::string& path : runs_latest_first()) {
+    std::string id = run_id(path), folder = fs::path(path).filename().string();
+    ids.push_back(id);
+    if (name == "last" || id.starts_with(name) || folder.starts_with(name)) found.push_back(path);
   }
-  std::sort(found.begin(), found.end());
   if (found.empty()) {
     std::string near = did_you_mean(name, ids);
     Refusal missing(run_unknown,
@@ -50,9 +57,9 @@ Result<std::string> find_run(const std::string& name) {
     return refuse(near.empty() ? missing : missing.with_help(fmt::format("did you mean \"{}\"?", near)));
   }
   if (found.size() > 1 && name != "last")
-    return refuse(run_ambiguous, fmt::format("{} runs start with \"{}\": {}, {}{}", found.size(), name, found[0].second,
-                                             found[1].second, found.size() > 2 ? ", ..." : ""));
-  return found.back().second;
+    return refuse(run_ambiguous, fmt::format("{} runs start with \"{}\": {}, {}{}", found.size(), name, found[0],
+                                             found[1], found.size() > 2 ? ", ..." : ""));
+  return found.front();
 }
 
 namespace {

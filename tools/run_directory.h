@@ -18,6 +18,8 @@ std::string new_run_directory(const std::string& name, uint64_t campaign);
 /// The folder's id: what follows the last '-'.
 std::string run_id(const std::string& directory);
 Result<std::string> find_run(const std::string& name);
+/// All runs in runs/.
+std::vector<std::string> runs_latest_first();
 bool is_run(const std::string& directory);
 
 /// A trial of a run: "RUN:N", "RUN:best", "RUN:best/TASK", "N" (of the last run).

@@ -6,7 +6,11 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
+
+#include "tools/campaign.h"
+#include "tools/inputs.h"
 
 namespace tilewright::tools {
 
@@ -41,17 +45,18 @@ std::string get_text(const TuneSettings& s) {
 }
 
 template <auto Member, int Least>
-Setting number(std::string name, std::string doc, bool limit = false) {
+Setting number(std::string name, std::string unit, std::string doc, bool limit = false) {
   return {std::move(name),
           std::move(doc),
           limit,
           get_number<Member>,
           set_number<Member, Least>,
-          fmt::format("a whole number of at least {}", Least)};
+          fmt::format("a whole number of at least {}", Least),
+          std::move(unit)};
 }
 template <auto Member>
 Setting text(std::string name, std::string doc) {
-  return {std::move(name), std::move(doc), false, get_text<Member>, set_text<Member>, "text"};
+  return {std::move(name), std::move(doc), false, get_text<Member>, set_text<Member>, "text", ""};
 }
 
 std::string get_rules(const TuneSettings& s) { return fmt::format("{}", fmt::join(s.tuner.without_rules, ",")); }
@@ -67,6 +72,11 @@ bool set_budget(TuneSettings& s, const std::string& value) {
   auto seconds = parse_duration(value);
   if (seconds) s.tuner.budget_s = *seconds;
   return seconds.has_value();
+}
+
+bool set_until_no_gain(TuneSettings& s, const std::string& value) {
+  s.tuner.until_no_gain = value == "true";
+  return value == "true" || value == "false";
 }
 
 bool set_mode(TuneSettings& s, const std::string& value) {
@@ -102,29 +112,40 @@ std::optional<double> parse_duration(const std::string& text) {
 const std::vector<Setting>& all_settings() {
   using O = TunerOptions;
   static const std::vector<Setting> settings{
-      number<&O::batch, 1>("search.batch", "candidates per round from 64 results on"),
+      number<&O::batch, 1>("search.batch", "candidates", "per round from 64 results on"),
       {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
        [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget,
-       "a time such as 90s, 20m or 2h"},
+       "a time such as 90s, 20m or 2h", "time"},
+      {"search.baseline",
+       "what times are compared with: default (the untuned program), previous (the best of the last "
+       "run of the same task), or the file of a trace",
+       true, [](const TuneSettings& s) { return s.baseline; },
+       [](TuneSettings& s, const std::string& value) { return s.baseline = value, !value.empty(); },
+       "default, previous or a file", ""},
       text<&O::cost_model>("search.cost_model", "cost model; empty: gbdt"),
-      number<&O::finalists, 1>("search.finalists", "candidates that the final comparison measures again", true),
-      number<&O::first_batch, 1>("search.first_batch", "candidates per round below 64 results"),
+      number<&O::finalists, 1>("search.finalists", "candidates", "that the final comparison measures again", true),
+      number<&O::first_batch, 1>("search.first_batch", "candidates", "per round below 64 results"),
       text<&O::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule"),
       text<&O::scheduler>("search.scheduler", "which task gets the next round: gradient or round-robin"),
-      number<&O::seed, 0>("search.seed", "seed of the search and of the inputs"),
+      number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),
       text<&O::space>("search.space", "registered design space; empty: the rules"),
       text<&O::space_file>("search.space_file", "name of the schedule file that is the design space"),
       text<&O::space_text>("search.space_text", "text of that file"),
       text<&O::strategy>("search.strategy", "search strategy; empty: as the preset says"),
-      number<&O::threads, 1>("search.threads", "threads of the search; results do not depend on it"),
-      number<&O::trials, 1>("search.trials", "measured candidates per task", true),
-      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names"},
+      number<&O::threads, 1>("search.threads", "threads", "of the search; results do not depend on it"),
+      number<&O::trials, 1>("search.trials", "trials", "measured candidates per task", true),
+      {"search.until_no_gain", "a task ends after five rounds without 0.5 % of gain", true,
+       [](const TuneSettings& s) { return std::string(s.tuner.until_no_gain ? "true" : "false"); }, set_until_no_gain,
+       "true or false", ""},
+      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names",
+       ""},
       {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
        [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode,
-       "cold, warm or cold_sustained"},
+       "cold, warm or cold_sustained", ""},
       {"measure.runner", "where candidates are measured: local, fake or fake:FILE", true,
-       [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE"},
-      number<&O::run_threads, 1>("measure.threads", "threads of the measured kernel; the target's cores unless given"),
+       [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE", ""},
+      number<&O::run_threads, 1>("measure.threads", "threads",
+                                 "of the measured kernel; the target's cores unless given"),
   };
   return settings;
 }
@@ -135,7 +156,7 @@ const Setting* find_setting(std::string_view name) {
   return nullptr;
 }
 
-Status set_setting(TuneSettings& settings, const std::string& name, const std::string& value) {
+Status set_setting(TuneSettings& settings, const std::string& name, const std::string& value, std::string origin) {
   const Setting* setting = find_setting(name);
   if (!setting) {
     std::vector<std::string> names;
@@ -147,6 +168,7 @@ Status set_setting(TuneSettings& settings, const std::string& name, const std::s
   }
   if (!setting->set(settings, value))
     return refuse(setting_invalid, fmt::format("{}: expected {}, found \"{}\"", name, setting->expected, value));
+  settings.origins[name] = std::move(origin);
   return {};
 }
 
@@ -154,9 +176,57 @@ Status settings_from_environment(TuneSettings& settings) {
   for (const Setting& s : all_settings()) {
     std::string variable = "TILEWRIGHT_" + s.name;
     for (char& c : variable) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    if (const char* value = std::getenv(variable.c_str())) TW_TRY_VOID(set_setting(settings, s.name, value));
+    if (const char* value = std::getenv(variable.c_str()))
+      TW_TRY_VOID(set_setting(settings, s.name, value, "environment " + variable));
   }
   return {};
+}
+
+Result<std::string> set_effort(TuneSettings& settings, const std::string& value, const std::string& origin) {
+  // From a look (a minute for a small kernel) to a night; the gain stops most tasks long before the trials do.
+  struct Effort {
+    int trials, finalists;
+    bool until_no_gain;
+  };
+  static constexpr Effort efforts[] = {
+      {32, 4, true}, {96, 8, true}, {256, 8, true}, {1024, 8, true}, {4096, 16, false}};
+  if (value.size() != 1 || value[0] < '1' || value[0] > '5')
+    return refuse(setting_invalid, fmt::format("effort: expected 1 to 5, found \"{}\"", value));
+  const Effort& e = efforts[value[0] - '1'];
+  TW_TRY_VOID(set_setting(settings, "search.trials", fmt::format("{}", e.trials), origin));
+  TW_TRY_VOID(set_setting(settings, "search.finalists", fmt::format("{}", e.finalists), origin));
+  TW_TRY_VOID(set_setting(settings, "search.until_no_gain", e.until_no_gain ? "true" : "false", origin));
+  return fmt::format("effort {} = trials {}, final {}{}", value, e.trials, e.finalists,
+                     e.until_no_gain ? ", until-no-gain" : "");
+}
+
+std::vector<Diagnostic> settings_from_configuration(TuneSettings& settings, const std::string& given) {
+  std::string file = given;
+  if (file.empty()) {
+    const char *base = std::getenv("XDG_CONFIG_HOME"), *home = std::getenv("HOME");
+    if (base && *base)
+      file = std::string(base) + "/tilewright/config.toml";
+    else if (home && *home)
+      file = std::string(home) + "/.config/tilewright/config.toml";
+    std::error_code ec;
+    if (file.empty() || !std::filesystem::is_regular_file(file, ec)) return {};
+  }
+  auto text = read_file(file);
+  if (!text) return {text.error().diagnostic()};
+  auto read = read_configuration(*text, file);
+  if (!read) return read.error();
+  std::vector<Diagnostic> errors;
+  for (const CampaignSetting& s : *read) apply_setting(settings, s, errors);
+  return errors;
+}
+
+std::vector<std::string> setting_groups() {
+  std::vector<std::string> groups;
+  for (const Setting& s : all_settings()) {
+    std::string group = s.name.substr(0, s.name.find('.'));
+    if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+  }
+  return groups;
 }
 
 std::map<std::string, std::string> settings_as_text(const TuneSettings& settings) {

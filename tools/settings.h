@@ -1,5 +1,6 @@
-// Settings of a tuning run, declared once: name, type by its parser, default, doc. Flags of `tune`, --set, environment
-// variables (TILEWRIGHT_SEARCH_TRIALS), campaign files and the journal all go through this table.
+// Settings of a tuning run, declared once: name, type by its parser, default, unit, doc. Flags of `tune`, --set,
+// environment variables (TILEWRIGHT_SEARCH_TRIALS), campaign files, the configuration file and the journal all go
+// through this table. The strongest wins: flag > --set > environment > campaign file > configuration file > default.
 #pragma once
 
 #include <map>
@@ -13,7 +14,9 @@ namespace tilewright::tools {
 
 struct TuneSettings {
   TunerOptions tuner;
-  std::string runner = "local";  ///< "local", "fake", "fake:FILE" (devices/fake.h as JSON)
+  std::string runner = "local";                ///< "local", "fake", "fake:FILE" (devices/fake.h as JSON)
+  std::string baseline = "default";            ///< "default", "previous", or the file of a trace
+  std::map<std::string, std::string> origins;  ///< of settings that are not at their default: what set them
 };
 
 struct Setting {
@@ -24,6 +27,7 @@ struct Setting {
   /// False: the text is no value of this setting; `expected` says what is.
   bool (*set)(TuneSettings&, const std::string& text) = nullptr;
   std::string expected;
+  std::string unit;
 };
 
 TW_REFUSAL_CODE(setting_unknown, "setting-unknown", "no setting has that name");
@@ -31,9 +35,17 @@ TW_REFUSAL_CODE(setting_invalid, "setting-invalid", "a setting has a value that 
 
 const std::vector<Setting>& all_settings();
 const Setting* find_setting(std::string_view name);
-Status set_setting(TuneSettings&, const std::string& name, const std::string& value);
+/// `origin` says where the value came from: "--trials", "config.toml:3".
+Status set_setting(TuneSettings&, const std::string& name, const std::string& value, std::string origin);
+/// "effort 3": the limits that it stands for; returns them as text. 1 to 5.
+Result<std::string> set_effort(TuneSettings&, const std::string& value, const std::string& origin);
+/// Settings of the configuration file: --config FILE, else $XDG_CONFIG_HOME/tilewright/config.toml if it is there.
+/// Nothing, or why not.
+std::vector<Diagnostic> settings_from_configuration(TuneSettings&, const std::string& file);
 /// TILEWRIGHT_GROUP_KEY of the environment.
 Status settings_from_environment(TuneSettings&);
+/// The part of a setting's name before the dot: the tables that files may have.
+std::vector<std::string> setting_groups();
 std::map<std::string, std::string> settings_as_text(const TuneSettings&);
 
 /// "90", "90s", "20m", "2h": seconds.

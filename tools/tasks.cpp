@@ -82,10 +82,13 @@ class Collector {
     if (!text) return tool_.fail(text.error(), exit_usage);
     auto read = read_campaign(*text, path);
     if (!read) return tool_.fail(read.error(), exit_usage);
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     for (const std::string& plugin : read->plugins)
-      if (Status opened = open_plugin(plugin); !opened) return tool_.fail(opened.error(), exit_environment);
-    for (const auto& [name, value] : read->settings)
-      if (Status set = set_setting(settings_, name, value); !set) return tool_.fail(set.error(), exit_usage);
+      if (auto opened = open_plugin((folder / plugin).string()); !opened)
+        return tool_.fail(opened.error(), exit_environment);
+    std::vector<Diagnostic> errors;
+    for (const CampaignSetting& s : read->settings) apply_setting(settings_, s, errors);
+    if (!errors.empty()) return tool_.fail(errors, exit_usage);
     if (!read->targets.empty() && tool_.globals().target == "native") targets_ = read->targets;
     if (out_.name.empty())
       out_.name = slug(read->name.empty() ? std::filesystem::path(path).stem().string() : read->name);
@@ -93,9 +96,7 @@ class Collector {
     for (const CampaignTask& task : read->tasks) {
       if (!wanted(task)) continue;
       any = true;
-      int exit = task.op.empty()
-                     ? program((std::filesystem::path(path).parent_path() / task.file).string(), task.file, task.weight)
-                     : from_operator(task);
+      int exit = task.op.empty() ? program((folder / task.file).string(), task.file, task.weight) : from_operator(task);
       if (exit) return exit;
     }
     if (!any) return tool_.usage(fmt::format("--only: {} has no workload with that id, operator or tag", path));
@@ -107,6 +108,10 @@ class Collector {
     if (w) return add(w, task.weight);
     Diagnostic d = w.error().diagnostic();
     if (!d.span.line) d.span = task.place;
+    for (const auto& [name, place] : task.parameter_places)  // the parameter that the message names
+      if (d.message.find("\"" + name + "\"") != std::string::npos ||
+          d.message.find(" " + name + " ") != std::string::npos)
+        d.span = place;
     return tool_.fail(std::vector<Diagnostic>{d}, exit_usage);
   }
 

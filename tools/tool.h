@@ -32,7 +32,8 @@ struct Globals {
   std::string target = "native", color = "auto";
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set, in order
   std::vector<std::string> plugins, command_line;
-  bool json = false, quiet = false;
+  std::string progress = "auto", config;
+  bool json = false, quiet = false, verbose = false;
 };
 
 class Tool {

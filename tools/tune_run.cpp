@@ -10,6 +10,7 @@
 
 #include "ir/parse.h"
 #include "support/append_file.h"
+#include "support/component.h"
 #include "tools/inputs.h"
 #include "tools/stop.h"
 
@@ -37,11 +38,10 @@ std::string this_binary() {
   return std::filesystem::read_symlink("/proc/self/exe", ec).string();
 }
 
-Result<std::unique_ptr<measure::Measurer>> open_runner(const TuneRun& run, const std::vector<std::string>& plugins,
-                                                       uint64_t campaign) {
+Result<std::unique_ptr<measure::Measurer>> open_runner(const TuneRun& run, uint64_t campaign) {
   measure::MeasurerOptions options;
   options.binary = this_binary();
-  options.plugins = plugins;
+  for (const Plugin& plugin : open_plugins()) options.plugins.push_back(plugin.path);
   options.campaign = campaign;
   if (run.settings.runner.starts_with("fake")) {
     options.devices = {"fake"};
@@ -109,16 +109,14 @@ Result<std::vector<Task>> tasks_of(const RunState& state) {
   return tasks;
 }
 
-Result<RunReport> run_tuner(TuneRun& run, const std::vector<std::string>& plugins,
-                            const std::vector<Observer*>& observers) {
+Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observers) {
   TunerOptions options = run.settings.tuner;
   if (run.resumed) options.campaign = run.before.start->campaign.value;
-  if (!run.threads_given) options.run_threads = std::max(1, run.tasks.front().target.cores);
   if (!run.before.trials.empty()) options.first_trial = run.before.trials.rbegin()->first + 1;
   // The budget is the wall time of the run, summed over its starts.
   if (options.budget_s > 0) options.budget_s = std::max(1e-3, options.budget_s - run.before.elapsed_s);
 
-  TW_TRY(auto measurer, open_runner(run, plugins, options.campaign));
+  TW_TRY(auto measurer, open_runner(run, options.campaign));
   TW_TRY(auto journal, JournalWriter::open(run.directory));
   const auto start = std::chrono::steady_clock::now();
   EventStream stream(

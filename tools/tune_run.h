@@ -22,14 +22,13 @@ struct TuneRun {
   std::vector<std::string> command_line;
   RunState before;  ///< what an earlier start of the run left
   bool resumed = false;
-  bool threads_given = false;  ///< measure.threads was set by the user
 };
 
 /// Tasks of a run that goes on, from its journal.
 Result<std::vector<Task>> tasks_of(const RunState&);
 
 /// Runs to the end, the budget or a signal. `observers` get the run's events after the journal.
-Result<RunReport> run_tuner(TuneRun&, const std::vector<std::string>& plugins, const std::vector<Observer*>& observers);
+Result<RunReport> run_tuner(TuneRun&, const std::vector<Observer*>& observers);
 
 /// Program, trace as JSON and as Python of a winner, under RUN/artifacts/; returns the folder.
 Result<std::string> save_winner(const TuneRun&, const Task&, const std::string& trace_json);

@@ -21,7 +21,7 @@ int enter(int argc, char** argv, int (*main)(const Arguments&), bool dies_with_p
   // Where an allocation fails, nothing can be reported but this code.
   std::set_new_handler([] { _exit(exit_out_of_memory); });
   for (const std::string& plugin : arguments.all("--plugin")) {
-    if (Status opened = open_plugin(plugin); !opened) {
+    if (auto opened = open_plugin(plugin); !opened) {
       std::fputs(render_text(opened.error().diagnostic()).c_str(), stderr);
       return 78;
     }

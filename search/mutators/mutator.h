@@ -14,6 +14,8 @@ struct Mutator {
   static constexpr const char* registry_name = "mutator";
   /// False: no decision of the kind that this mutator edits can change.
   std::function<bool(const Sketch&, DecisionVector&, Rng&)> apply;
+  /// Of a plug-in's mutator, whose name has a dot: how often it is picked, where the preset's weights sum to 1.
+  double weight = 0.1;
 };
 
 /// Positions in the decision vector whose instruction is `primitive` and which no schedule file fixes.

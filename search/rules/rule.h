@@ -18,6 +18,8 @@ struct ScheduleRule {
   static constexpr const char* registry_name = "rule";
   /// {input} = not applicable.
   std::function<std::vector<Schedule>(Schedule, BlockRV, const RuleContext&)> apply;
+  /// Of a plug-in's rule, whose name has a dot: the preset's rule that it comes before; empty: it comes last.
+  std::string before;
 };
 
 }  // namespace tilewright

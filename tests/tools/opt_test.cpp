@@ -37,6 +37,25 @@ TEST_F(Opt, AppliesPlainCallsPythonAndJsonAlike) {
   EXPECT_EQ(run({"show", "trace", "trace.json"}).out, python.out);
 }
 
+TEST_F(Opt, PrintsWhatChangedVerifiesAndUpdates) {
+  write("mm.py", kMatmul);
+  write("calls.py", kTrace);
+  Ran plain = run({"opt", "mm.py", "--schedule", "calls.py"});
+  Ran watched = run({"opt", "mm.py", "--schedule", "calls.py", "--verify-each", "--print-changed"});
+  ASSERT_EQ(watched.code, 0) << watched.err;
+  EXPECT_EQ(watched.out, plain.out);
+  EXPECT_EQ(watched.err.find("# after step 0"), std::string::npos) << watched.err;
+  EXPECT_NE(watched.err.find("# after step 2: l4, l5 = sch.split("), std::string::npos) << watched.err;
+  EXPECT_NE(watched.err.find("+         for i_0 in T.parallel(4):"), std::string::npos) << watched.err;
+  Ran passes = run({"opt", "mm.py", "--pass", "lower_block_init,open_blocks", "--print-changed"});
+  ASSERT_EQ(passes.code, 0) << passes.err;
+  EXPECT_NE(passes.err.find("# after pass lower_block_init"), std::string::npos) << passes.err;
+  EXPECT_NE(passes.err.find("# after pass open_blocks"), std::string::npos) << passes.err;
+  EXPECT_EQ(run({"opt", "mm.py", "--schedule", "calls.py", "--update"}).out, "");
+  EXPECT_EQ(read("mm.py"), plain.out);
+  EXPECT_EQ(run({"opt", "-", "--update"}, kMatmul).code, 2);
+}
+
 TEST_F(Opt, SeedDecidesWhatTheTraceLeavesOpen) {
   write("mm.py", kMatmul);
   write("s.py", "l = sch.get_loops(\"C\")\nsch.split(l[0], sch.sample_perfect_tile(l[0], n=4))\n");

@@ -94,6 +94,36 @@ TEST_F(RunViews, ExplainTellsWhatBecameOfATrial) {
             std::string::npos);
 }
 
+TEST_F(RunViews, ExplainShowsWhatStepsAndPassesChanged) {
+  Ran diff = run({"explain", "last:best", "--diff"});
+  ASSERT_EQ(diff.code, 0) << diff.err;
+  EXPECT_NE(diff.out.find("-         for i, j, k in T.grid(64, 64, 64):"), std::string::npos) << diff.out;
+  EXPECT_NE(diff.out.find("+         for i in T.parallel(64):"), std::string::npos) << diff.out;
+  Ran step = run({"explain", "last:best", "--step", "2", "--json"});
+  ASSERT_EQ(step.code, 0) << step.out;
+  Json document = step.json();
+  EXPECT_EQ(document["step"]["text"], "sch.parallel(loop=l1)");
+  EXPECT_NE(document["step"]["program"].get<std::string>().find("T.parallel(64)"), std::string::npos);
+  EXPECT_EQ(run({"explain", "last:best", "--step", "3"}).code, 2);
+  Ran quiet = run({"explain", "last:best", "--step", "0"});
+  EXPECT_NE(quiet.out.find("changed nothing"), std::string::npos) << quiet.out;
+  Json passes = run({"explain", "last:best", "--passes", "--json"}).json();
+  ASSERT_FALSE(passes["passes"].empty());
+  bool changed = false;
+  for (const Json& p : passes["passes"]) changed |= !p["diff"].get<std::string>().empty();
+  EXPECT_TRUE(changed);
+}
+
+TEST_F(RunViews, ExplainARunCountsItsFailures) {
+  Ran ran = run({"explain", "a31f"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find("wrong_result         1  first a31f:2 C[3] is 1, expected 2"), std::string::npos) << ran.out;
+  Json statuses = run({"explain", "a31f", "--json"}).json()["tasks"][0]["statuses"];
+  EXPECT_EQ(statuses["ok"]["count"], 2);
+  EXPECT_EQ(statuses["wrong_result"]["first"], 2);
+  EXPECT_NE(run({"explain", "0"}).out.find("4.00x the winner's time"), std::string::npos);
+}
+
 TEST_F(RunViews, ExportTakesTheBestAndRefusesWhatIsNotVerified) {
   Ran ran = run({"export", "a31f", "--as", "trace", "--out", "out", "--json"});
   ASSERT_EQ(ran.code, 0) << ran.out;

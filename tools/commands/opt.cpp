@@ -2,19 +2,26 @@
 // goldens and bug reports.
 #include <fmt/format.h>
 
+#include <fstream>
+#include <span>
 #include <sstream>
 
 #include "ir/analysis/dependences.h"
 #include "ir/equal.h"
 #include "ir/print.h"
+#include "ir/verify.h"
 #include "lowering/pipeline.h"
 #include "schedule/target.h"
+#include "support/append_file.h"
 #include "support/json.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/text_diff.h"
 
 namespace tilewright::tools {
 namespace {
+
+TW_REFUSAL_CODE(step_breaks_program, "step-breaks-program", "a step of a trace left a program that is not well-formed");
 
 int compare_programs(Tool& tool, const std::string& first, const std::string& second) {
   int exit = exit_yes;
@@ -102,7 +109,49 @@ std::vector<std::string> split_commas(const std::string& text) {
   return out;
 }
 
-int run_passes(Tool& tool, ProgramRef& program, const std::string& names) {
+/// --verify-each and --print-changed: looks at the program after every step of a trace and every pass.
+class Watcher {
+ public:
+  Watcher(Tool& tool, const Arguments& arguments, const Program& start)
+      : tool_(tool),
+        verify_(arguments.has("--verify-each")),
+        changes_(arguments.has("--print-changed")),
+        before_(print(start)) {}
+
+  bool active() const { return verify_ || changes_; }
+  /// False: the program is not well-formed, which is a bug of that step; it has been reported.
+  bool after(const std::string& step, const Program& program, bool has_blocks) {
+    std::string now = print(program);
+    if (changes_ && now != before_) tool_.say(fmt::format("# after {}\n{}", step, line_diff(before_, now)));
+    before_ = std::move(now);
+    // The verifier knows programs with blocks; after lowering has opened them other rules hold.
+    if (!verify_ || !has_blocks) return true;
+    std::vector<Diagnostic> errors = verify(program);
+    if (errors.empty()) return true;
+    tool_.fail(errors);
+    tool_.fail(Refusal(step_breaks_program, fmt::format("the program is not well-formed after {}", step))
+                   .with_help("please report this with the program and the trace"));
+    return false;
+  }
+
+ private:
+  Tool& tool_;
+  bool verify_, changes_;
+  std::string before_;
+};
+
+/// Goes through the applied trace again, one instruction at a time.
+bool watch_trace(Watcher& watcher, const Trace& trace, const ProgramRef& program, const ScheduleOptions& options) {
+  if (!watcher.active()) return true;
+  Schedule schedule(program, 0, options);
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    if (!schedule.apply(trace.instructions[i], true)) return true;  // reported by whoever applied it first
+    if (!watcher.after(fmt::format("step {}: {}", i, trace_line(trace, i)), *schedule.program(), true)) return false;
+  }
+  return true;
+}
+
+int run_passes(Tool& tool, ProgramRef& program, const std::string& names, Watcher& watcher) {
   auto target = parse_target(tool.globals().target);
   if (!target) return tool.fail(target.error(), exit_usage);
   auto options = lower_options(tool.globals());
@@ -110,12 +159,17 @@ int run_passes(Tool& tool, ProgramRef& program, const std::string& names) {
   auto function = schedulable_function(*program);
   const Function* chosen = function ? *function : program->main();
   if (!chosen) return tool.fail(function.error());
-  std::vector<std::string> notes;
   std::vector<std::string> list = split_commas(names);
-  auto result = lowering::run_passes(*chosen, list, {*target, *options, &notes});
-  for (const std::string& note : notes) tool.say(fmt::format("note: {}\n", note));
-  if (!result) return tool.fail(result.error());
-  program = with_function(*program, *result);
+  for (size_t n = watcher.active() ? 1 : list.size(); n <= list.size(); ++n) {
+    std::vector<std::string> notes;
+    auto result = lowering::run_passes(*chosen, std::span(list).first(n), {*target, *options, &notes});
+    if (!result) return tool.fail(result.error());
+    ProgramRef lowered = with_function(*program, *result);
+    if (watcher.active() && !watcher.after("pass " + list[n - 1], *lowered, false)) return exit_bug;
+    if (n < list.size()) continue;
+    for (const std::string& note : notes) tool.say(fmt::format("note: {}\n", note));
+    program = lowered;
+  }
   return exit_yes;
 }
 
@@ -144,6 +198,8 @@ int run(Tool& tool, const Arguments& arguments) {
   std::string mode = arguments.get("--mode", "ours");
   if (mode != "ours" && mode != "tvm")
     return tool.usage(fmt::format("--mode: expected ours or tvm, found \"{}\"", mode));
+  if (arguments.has("--update") && arguments.get("FILE") == "-")
+    return tool.usage("--update writes FILE, and standard input is none");
   auto seed = read_number(tool, "--seed", arguments.get("--seed", "0"));
   if (!seed) return exit_usage;
 
@@ -151,6 +207,7 @@ int run(Tool& tool, const Arguments& arguments) {
   auto parsed = read_program(tool, arguments.get("FILE"), exit);
   if (!parsed) return exit;
   ProgramRef program = parsed->program;
+  Watcher watcher(tool, arguments, *program);
   Trace trace;
   std::string trace_file = arguments.get("--trace", arguments.get("--schedule"));
   if (!trace_file.empty()) {
@@ -167,15 +224,27 @@ int run(Tool& tool, const Arguments& arguments) {
       if (applied.refused_at) tool.field("refused_at", *applied.refused_at);
       return tool.fail(applied.errors, exit_for_text(applied.errors));
     }
+    if (!watch_trace(watcher, applied.schedule.trace(), program, options)) return exit_bug;
     program = applied.schedule.program();
     trace = applied.schedule.trace();
   }
   if (arguments.has("--pass"))
-    if (int failed = run_passes(tool, program, arguments.get("--pass"))) return failed;
+    if (int failed = run_passes(tool, program, arguments.get("--pass"), watcher)) return failed;
   if (arguments.has("--check-block")) {
     const Function* function = program->main();
     if (!function) return tool.fail(schedulable_function(*program).error());
     return check_block(tool, *function, arguments.get("--check-block"));
+  }
+  if (arguments.has("--update")) {
+    std::string file = arguments.get("FILE");
+    auto text = print_as(*program, dialect == "classic" ? Dialect::classic : Dialect::current);
+    if (!text) return tool.fail(text.error());
+    std::ofstream out(file, std::ios::binary);
+    out << *text;
+    if (!out.flush())
+      return tool.fail(Refusal(file_write_failed, fmt::format("cannot write {}", file)), exit_environment);
+    tool.field("updated", file);
+    return exit_yes;
   }
   return emit(tool, *program, trace, what, dialect == "classic" ? Dialect::classic : Dialect::current);
 }
@@ -192,7 +261,10 @@ const RegisterCommand entry{
       {"--seed", "N", "for decisions that the trace leaves open (default 0)"},
       {"--mode", "M", "ours (default) or tvm: how decisions that do not fit are repaired"},
       {"--equal", "A B", "compare two programs up to names: exit 0, or 1 with the first difference", 2},
-      {"--check-block", "NAME", "print the properties of a block"}},
+      {"--check-block", "NAME", "print the properties of a block"},
+      {"--verify-each", "", "check the program after every step of the trace (exit 4 if a step breaks it)"},
+      {"--print-changed", "", "print on stderr what every step and pass changed"},
+      {"--update", "", "write the result to FILE instead of printing it"}},
      run}};
 
 }  // namespace

@@ -1,12 +1,11 @@
-// tilewright report and explain: views of a run's journal.
+// tilewright report: the tasks of a run, from its journal.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "schedule/trace.h"
 #include "support/json.h"
+#include "tools/board.h"
 #include "tools/command.h"
-#include "tools/progress.h"
 #include "tools/run_directory.h"
 
 namespace tilewright::tools {
@@ -71,66 +70,9 @@ int report(Tool& tool, const Arguments& arguments) {
   return exit_yes;
 }
 
-bool explain_code(Tool& tool, const std::string& word) {
-  if (const RefusalCode* code = find_refusal_code(word)) {
-    tool.print(fmt::format("{}: {}\n", code->text, code->doc));
-    tool.field("doc", code->doc);
-    return true;
-  }
-  if (auto status = parse_name<TrialStatus>(word)) {
-    tool.print(fmt::format("{}: {}\n", word, info(*status).meaning));
-    tool.field("doc", info(*status).meaning);
-    return true;
-  }
-  return false;
-}
-
-int explain(Tool& tool, const Arguments& arguments) {
-  std::string what = arguments.get("WHAT");
-  if (explain_code(tool, what)) return exit_yes;
-  auto named = find_trial(what);
-  if (!named) return tool.fail(named.error(), exit_of_name(named.error()));
-  const TrialState& trial = named->run.trials.at(named->trial);
-  const TaskState& task = named->run.tasks.at(trial.task);
-  std::string id = run_id(named->directory);
-  tool.print(fmt::format("trial {}:{} of {} on {}\n", id, named->trial, task.start.name, task.start.target));
-  Json results = Json::array();
-  for (const JobResult& r : trial.results) {
-    tool.print(fmt::format("attempt {}: {}{}{}\n", r.attempt, to_string(r.status),
-                           r.n ? fmt::format(", {} [{}, {}], {} samples", nice_time(r.median_ns), nice_time(r.ci_lo_ns),
-                                             nice_time(r.ci_hi_ns), r.n)
-                               : "",
-                           r.status == TrialStatus::ok ? r.verified ? ", verified" : ", not verified"
-                                                       : ": " + std::string(info(r.status).meaning)));
-    if (!r.detail.empty()) tool.print(fmt::format("  {}: {}\n", r.phase, r.detail));
-    results.push_back({{"attempt", r.attempt},
-                       {"status", to_string(r.status)},
-                       {"median_ns", r.median_ns},
-                       {"n", r.n},
-                       {"verified", r.verified},
-                       {"detail", r.detail}});
-  }
-  if (trial.in_flight) tool.print("no result: the run stopped while it was measured\n");
-  tool.field("task", task.start.name);
-  tool.field("results", std::move(results));
-  if (trial.trace.empty()) {
-    tool.print("the unscheduled program\n");
-    return exit_yes;
-  }
-  auto trace = trace_from_json(std::string_view(trial.trace));
-  if (!trace) return tool.fail(trace.error());
-  tool.print(trace_to_python(*trace));
-  tool.field("trace", Json::parse(trial.trace));
-  return exit_yes;
-}
-
 const RegisterCommand report_entry{"report",
                                    "the tasks of a run with their best times and failures",
                                    {{{"RUN", "id, prefix, folder, or last (default)", false}}, {}, report}};
-const RegisterCommand explain_entry{
-    "explain",
-    "what became of a trial, or what a refusal or status code means",
-    {{{"WHAT", "RUN:N, RUN:best, RUN:best/TASK, N (of the last run), or a code"}}, {}, explain}};
 
 }  // namespace
 }  // namespace tilewright::tools

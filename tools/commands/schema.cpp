@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "support/component.h"
 #include "support/json.h"
 #include "tools/command.h"
@@ -62,24 +64,61 @@ int completion(Tool& tool, const Arguments& arguments) {
   return exit_yes;
 }
 
-int plugin(Tool& tool, const Arguments& arguments) {
-  if (arguments.get("VERB") != "ls")
-    return tool.usage(fmt::format("plugin: expected ls, found \"{}\"", arguments.get("VERB")));
-  Json list = Json::array();
+Json row_of(const RegistryEntryInfo& e) {
+  return {{"registry", e.registry}, {"name", e.name}, {"file", e.file}, {"line", e.line}};
+}
+
+int list_registrations(Tool& tool) {
+  Json list = Json::array(), plugins = Json::array();
+  for (const Plugin& p : open_plugins()) {
+    tool.print(fmt::format("{:<18} {:<36} {}\n", "plug-in", p.name, p.path));
+    plugins.push_back({{"name", p.name}, {"path", p.path}});
+  }
   for (const RegistryEntryInfo& e : all_registrations()) {
     tool.print(fmt::format("{:<18} {:<36} {}:{}\n", e.registry, e.name, e.file, e.line));
-    list.push_back({{"registry", e.registry}, {"name", e.name}, {"file", e.file}, {"line", e.line}});
+    list.push_back(row_of(e));
   }
+  tool.field("plugins", std::move(plugins));
   tool.field("registrations", std::move(list));
   return exit_yes;
+}
+
+/// Opens a plug-in and lists what it adds.
+int check_plugin(Tool& tool, const std::string& path) {
+  auto key = [](const RegistryEntryInfo& e) { return e.registry + " " + e.name; };
+  std::set<std::string> before;
+  for (const RegistryEntryInfo& e : all_registrations()) before.insert(key(e));
+  auto plugin = open_plugin(path);
+  if (!plugin) return tool.fail(plugin.error());
+  tool.print(fmt::format("{}: {}, built for {}\n", path, plugin->name, abi_word()));
+  Json list = Json::array();
+  for (const RegistryEntryInfo& e : all_registrations()) {
+    if (before.contains(key(e))) continue;
+    tool.print(fmt::format("  {:<16} {:<32} {}\n", e.registry, e.name, e.doc));
+    list.push_back(row_of(e));
+  }
+  if (list.empty()) tool.say("warning: it registers nothing\n");
+  tool.field("plugin", plugin->name);
+  tool.field("abi", abi_word());
+  tool.field("registrations", std::move(list));
+  return exit_yes;
+}
+
+int plugin(Tool& tool, const Arguments& arguments) {
+  std::string verb = arguments.get("VERB");
+  if (verb == "ls") return list_registrations(tool);
+  if (verb != "check") return tool.usage(fmt::format("plugin: expected ls or check, found \"{}\"", verb));
+  if (!arguments.has("SO")) return tool.usage("plugin check: expected a shared object, found none");
+  return check_plugin(tool, arguments.get("SO"));
 }
 
 const RegisterCommand schema_entry{"schema", "JSON Schema of what is written", {{{"NAME", "events, ..."}}, {}, schema}};
 const RegisterCommand completion_entry{
     "completion", "a completion script for a shell", {{{"SHELL", "bash"}}, {}, completion}};
 const RegisterCommand plugin_entry{"plugin",
-                                   "everything that is registered, plug-ins (--plugin) included, with its source",
-                                   {{{"VERB", "ls"}}, {}, plugin}};
+                                   "ls: everything that is registered, plug-ins (--plugin) included, with its source; "
+                                   "check: open one, list what it adds",
+                                   {{{"VERB", "ls or check"}, {"SO", "check: the plug-in", false}}, {}, plugin}};
 
 }  // namespace
 }  // namespace tilewright::tools

@@ -6,6 +6,8 @@
 
 #include "codegen/codegen.h"
 #include "costmodel/features/schema.h"
+#include "costmodel/metrics.h"
+#include "ir/operation.h"
 #include "ir/print.h"
 #include "schedule/primitive.h"
 #include "schedule/target.h"
@@ -25,9 +27,9 @@ struct Listing {
   const char* object;
   const char* registry;
 };
-constexpr Listing listings[] = {{"targets", "target"},         {"rules", "rule"},           {"postprocs", "postproc"},
-                                {"mutators", "mutator"},       {"strategies", "strategy"},  {"passes", "pass"},
-                                {"cost-models", "cost model"}, {"operations", "operation"}, {"spaces", "space"}};
+constexpr Listing listings[] = {{"targets", "target"},         {"rules", "rule"},          {"postprocs", "postproc"},
+                                {"mutators", "mutator"},       {"strategies", "strategy"}, {"passes", "pass"},
+                                {"cost-models", "cost model"}, {"spaces", "space"}};
 
 void table(Tool& tool, const std::vector<std::pair<std::string, std::string>>& rows) {
   size_t width = 0;
@@ -252,20 +254,71 @@ int show_trace(Tool& tool, const std::string& path, const Arguments& arguments) 
 
 int show_settings(Tool& tool) {
   TuneSettings settings;
+  if (auto errors = settings_from_configuration(settings, tool.globals().config); !errors.empty())
+    return tool.fail(errors, exit_usage);
   if (Status set = settings_from_environment(settings); !set) return tool.fail(set.error(), exit_usage);
   for (const auto& [name, value] : tool.globals().settings)
-    if (Status set = set_setting(settings, name, value); !set) return tool.fail(set.error(), exit_usage);
+    if (Status set = set_setting(settings, name, value, "--set"); !set) return tool.fail(set.error(), exit_usage);
   const TuneSettings defaults;
   Json list = Json::array();
+  auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
+  tool.print(
+      fmt::format("{:<22} {:<12} {:<12} {:<11} {:<16} {}\n", "setting", "value", "default", "unit", "origin", "doc"));
   for (const Setting& s : all_settings()) {
     std::string value = s.get(settings), fallback = s.get(defaults);
-    tool.print(fmt::format("{:<22} {:<14} {}{}\n", s.name, value.empty() ? "-" : value, s.doc,
-                           value == fallback ? "" : fmt::format(" (default {})", fallback)));
-    list.push_back({{"name", s.name}, {"value", value}, {"default", fallback}, {"doc", s.doc}});
+    auto origin = settings.origins.find(s.name);
+    std::string from = origin == settings.origins.end() ? "default" : origin->second;
+    tool.print(fmt::format("{:<22} {:<12} {:<12} {:<11} {:<16} {}\n", s.name, shown(value), shown(fallback),
+                           shown(s.unit), from, s.doc));
+    list.push_back({{"name", s.name},
+                    {"value", value},
+                    {"default", fallback},
+                    {"unit", s.unit},
+                    {"doc", s.doc},
+                    {"origin", from}});
   }
   tool.field("settings", std::move(list));
   return exit_yes;
 }
+
+int show_metrics(Tool& tool) {
+  Json list = Json::array();
+  for (const auto& [name, metric] : Registry<ModelMetric>::instance().entries()) {
+    const char* better = metric.value.higher_is_better ? "higher is better" : "lower is better";
+    tool.print(fmt::format("{:<20} {:<10} {:<16} {}\n", name, metric.value.unit, better, metric.doc));
+    list.push_back({{"name", name}, {"unit", metric.value.unit}, {"better", better}, {"doc", metric.doc}});
+  }
+  tool.field("metrics", std::move(list));
+  return exit_yes;
+}
+
+/// What a Call may name: with `all`, mathematics too; else what stands for instructions of the hardware.
+int show_operations(Tool& tool, const std::string& object, bool all) {
+  static constexpr const char* groups[] = {"math", "integer", "control", "pointer", "lanes", "extern_call", "hardware"};
+  static constexpr const char* effects[] = {"pure", "reads", "opaque"};
+  Json list = Json::array();
+  for (const auto& [name, entry] : Registry<Operation>::instance().entries()) {
+    const Operation& op = entry.value;
+    const char* group = groups[static_cast<size_t>(op.group)];
+    if (!all && op.group != OpGroup::hardware && op.group != OpGroup::lanes) continue;
+    const char* effect = effects[static_cast<size_t>(op.effect)];
+    std::string arguments = op.max_args < 0              ? fmt::format("{} or more", op.min_args)
+                            : op.min_args == op.max_args ? fmt::format("{}", op.min_args)
+                                                         : fmt::format("{} to {}", op.min_args, op.max_args);
+    tool.print(fmt::format("T.{:<28} {:<11} {:<6} {:<10} {}\n", name, group, effect, arguments, entry.doc));
+    list.push_back({{"name", name},
+                    {"group", group},
+                    {"effect", effect},
+                    {"min_args", op.min_args},
+                    {"max_args", op.max_args},
+                    {"doc", entry.doc}});
+  }
+  tool.field(object, std::move(list));
+  return exit_yes;
+}
+
+/// Of every operator: what a kernel must move at least.
+constexpr const char* kBytes = "every parameter once, in its stored type";
 
 int show_ops(Tool& tool) {
   Json list = Json::array();
@@ -277,16 +330,21 @@ int show_ops(Tool& tool) {
           fmt::format("{}{}{}", signature.empty() ? "" : ",", p.name, p.fallback.empty() ? "" : "=" + p.fallback);
       parameters.push_back({{"name", p.name}, {"doc", p.doc}, {"default", p.fallback}});
     }
-    tool.print(fmt::format("{}:{}\n    {}; flop {}\n", name, signature, op.doc, op.value.flop_formula));
-    list.push_back({{"name", name}, {"doc", op.doc}, {"flop", op.value.flop_formula}, {"parameters", parameters}});
+    tool.print(
+        fmt::format("{}:{}\n    {}\n    flop {}; bytes {}\n", name, signature, op.doc, op.value.flop_formula, kBytes));
+    list.push_back({{"name", name},
+                    {"doc", op.doc},
+                    {"flop", op.value.flop_formula},
+                    {"bytes", kBytes},
+                    {"parameters", parameters}});
   }
   tool.field("ops", std::move(list));
   return exit_yes;
 }
 
 std::vector<std::string> objects() {
-  std::vector<std::string> names{"ops",    "settings",   "space",    "program", "trace",
-                                 "target", "primitives", "refusals", "features"};
+  std::vector<std::string> names{"ops",        "settings", "space",    "program", "trace",      "target",
+                                 "primitives", "refusals", "features", "metrics", "intrinsics", "operations"};
   for (const Listing& l : listings) names.emplace_back(l.object);
   std::sort(names.begin(), names.end());
   return names;
@@ -322,6 +380,8 @@ int run(Tool& tool, const Arguments& arguments) {
   if (object == "settings") return show_settings(tool);
   if (object == "refusals") return show_refusals(tool);
   if (object == "features") return show_features(tool);
+  if (object == "metrics") return show_metrics(tool);
+  if (object == "intrinsics" || object == "operations") return show_operations(tool, object, object == "operations");
   for (const Listing& l : listings)
     if (object == l.object) return show_registry(tool, object, l.registry);
   std::error_code ec;
@@ -342,9 +402,8 @@ const RegisterCommand entry{
     "print a program, a trace, or a list of what is there",
     {{{"OBJECT",
        "program FILE|OPERATOR, trace FILE, space FILE|OPERATOR, target [TEXT], ops, settings, primitives, refusals, "
-       "features, "
-       "targets, rules, postprocs, mutators, strategies, passes, cost-models, operations, spaces; or a FILE or "
-       "OPERATOR by itself"},
+       "features, metrics, intrinsics, operations, targets, rules, postprocs, mutators, strategies, passes, "
+       "cost-models, spaces; or a FILE or OPERATOR by itself"},
       {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
      {{"--as", "FORM",
        "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},

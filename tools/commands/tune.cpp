@@ -6,10 +6,12 @@
 #include <filesystem>
 
 #include "support/json.h"
+#include "tools/baselines.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/progress.h"
 #include "tools/run_directory.h"
+#include "tools/summary.h"
 #include "tools/tasks.h"
 #include "tools/tune_run.h"
 
@@ -28,28 +30,34 @@ class JsonLines : public Observer {
 
 /// Flags that are settings.
 constexpr std::pair<const char*, const char*> setting_flags[] = {
-    {"--trials", "search.trials"},         {"--seed", "search.seed"},     {"--strategy", "search.strategy"},
-    {"--cost-model", "search.cost_model"}, {"--preset", "search.preset"}, {"--runner", "measure.runner"}};
+    {"--trials", "search.trials"},         {"--seed", "search.seed"},        {"--strategy", "search.strategy"},
+    {"--cost-model", "search.cost_model"}, {"--preset", "search.preset"},    {"--runner", "measure.runner"},
+    {"--final", "search.finalists"},       {"--baseline", "search.baseline"}};
 
 /// Environment, then --set, then flags; the campaign file's were there before.
-Status apply_settings(const Tool& tool, const Arguments& arguments, TuneRun& run) {
+Status apply_settings(Tool& tool, const Arguments& arguments, TuneRun& run) {
   TW_TRY_VOID(settings_from_environment(run.settings));
   for (const auto& [name, value] : tool.globals().settings) {
-    run.threads_given |= name == "measure.threads";
-    TW_TRY_VOID(set_setting(run.settings, name, value));
+    TW_TRY_VOID(set_setting(run.settings, name, value, "--set"));
+  }
+  if (arguments.has("--effort")) {
+    TW_TRY(std::string meaning, set_effort(run.settings, arguments.get("--effort"), "--effort"));
+    tool.say(meaning + "\n");
   }
   for (const auto& [flag, setting] : setting_flags)
-    if (arguments.has(flag)) TW_TRY_VOID(set_setting(run.settings, setting, arguments.get(flag)));
+    if (arguments.has(flag)) TW_TRY_VOID(set_setting(run.settings, setting, arguments.get(flag), flag));
+  if (arguments.has("--until-no-gain"))
+    TW_TRY_VOID(set_setting(run.settings, "search.until_no_gain", "true", "--until-no-gain"));
   if (arguments.has("--no-rule"))
     TW_TRY_VOID(set_setting(run.settings, "search.without_rules",
-                            fmt::format("{}", fmt::join(arguments.all("--no-rule"), ","))));
+                            fmt::format("{}", fmt::join(arguments.all("--no-rule"), ",")), "--no-rule"));
   if (std::string budget = arguments.get("--budget"); budget.starts_with("+")) {
     auto more = parse_duration(budget.substr(1));
     if (!more)
       return refuse(setting_invalid, fmt::format("--budget: expected a time such as +10m, found \"{}\"", budget));
     run.settings.tuner.budget_s = run.before.elapsed_s + *more;
   } else if (!budget.empty()) {
-    TW_TRY_VOID(set_setting(run.settings, "search.budget", budget));
+    TW_TRY_VOID(set_setting(run.settings, "search.budget", budget, "--budget"));
   }
   if (std::string space = arguments.get("--space"); space.ends_with(".py")) {
     TW_TRY(run.settings.tuner.space_text, read_file(space));
@@ -63,8 +71,7 @@ Status apply_settings(const Tool& tool, const Arguments& arguments, TuneRun& run
 /// The settings of the run's last start, and afterwards: nothing but limits may have changed.
 Status recall_settings(TuneRun& run) {
   for (const auto& [name, value] : run.before.start->settings)
-    if (find_setting(name)) TW_TRY_VOID(set_setting(run.settings, name, value));
-  run.threads_given = run.before.start->settings.contains("measure.threads") && run.settings.tuner.run_threads > 1;
+    if (find_setting(name)) TW_TRY_VOID(set_setting(run.settings, name, value, "run " + run.id));
   return {};
 }
 Status check_unchanged(const TuneRun& run) {
@@ -79,12 +86,31 @@ Status check_unchanged(const TuneRun& run) {
                     .with_help("leave the flags out, or start a new run without --run"));
 }
 
+/// Threads of the measured kernel: the target's cores unless given, and never more.
+Status settle_threads(TuneRun& run) {
+  int& threads = run.settings.tuner.run_threads;
+  const Target& target = run.tasks.front().target;
+  const int cores = std::max(1, target.cores);
+  if (!run.settings.origins.contains("measure.threads")) threads = cores;
+  if (threads <= cores) return {};
+  return refuse(
+      Refusal(setting_invalid, fmt::format("measure.threads: expected at most {}, the cores of target {}, found {}",
+                                           cores, target.text(), threads))
+          .with_help("more cores are part of the target: --target native:cores=N"));
+}
+
 /// Fills the run from the command line; on failure everything has been reported and the exit code is returned.
 int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   std::string named = arguments.get("--run");
   if (arguments.has("--name") && arguments.has("--resume")) named = "runs/" + slug(arguments.get("--name"));
   TaskRequest request{arguments.all("WORKLOAD"), arguments.all("--op"), arguments.all("--only")};
   const bool none = request.files.empty() && request.ops.empty();
+  if (none && named.empty()) {  // the embedded default
+    request.ops = {"gemm:m=512,n=512,k=512,dtype=float32"};
+    run.settings.tuner.budget_s = 60;
+  }
+  if (auto errors = settings_from_configuration(run.settings, tool.globals().config); !errors.empty())
+    return tool.fail(errors, exit_usage);
   if (!named.empty()) {
     auto found = find_run(named);
     if (found) {
@@ -94,6 +120,7 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
       run.before = std::move(*state);
       run.resumed = true;
       run.directory = *found;
+      run.id = run_id(run.directory);
       if (Status recalled = recall_settings(run); !recalled) return tool.fail(recalled.error());
     } else if (none) {
       return tool.fail(found.error(), exit_usage);
@@ -102,10 +129,6 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
     }
   }
   int exit = exit_yes;
-  if (none && !run.resumed) {
-    request.ops = {"gemm:m=512,n=512,k=512,dtype=float32"};
-    run.settings.tuner.budget_s = 60;
-  }
   auto requested = read_tasks(tool, request, run.settings, exit);
   if (!requested) return exit;
   if (run.resumed) {
@@ -131,6 +154,10 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   if (Status applied = apply_settings(tool, arguments, run); !applied) return tool.fail(applied.error(), exit_usage);
   if (run.resumed)
     if (Status unchanged = check_unchanged(run); !unchanged) return tool.fail(unchanged.error(), exit_usage);
+  if (Status threads = settle_threads(run); !threads) return tool.fail(threads.error(), exit_usage);
+  auto baselines = baselines_of(run);
+  if (!baselines) return tool.fail(baselines.error(), exit_usage);
+  run.settings.tuner.baselines = std::move(*baselines);
   return exit_yes;
 }
 
@@ -160,60 +187,6 @@ int dry_run(Tool& tool, const TuneRun& run) {
   return exit_yes;
 }
 
-std::string failures_text(const std::map<std::string, int64_t>& failed) {
-  std::string out;
-  for (const auto& [status, n] : failed) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", status, n);
-  return out;
-}
-
-void print_summary(Tool& tool, const TuneRun& run, const RunReport& report) {
-  int64_t trials = 0, ok = 0;
-  std::map<std::string, int64_t> failed;
-  for (const TaskReport& t : report.tasks) {
-    trials += t.trials;
-    ok += t.ok;
-    for (const auto& [status, n] : t.failed) failed[status] += n;
-  }
-  tool.print(fmt::format("done: {}     {} trials: {} ok, {} failed{}\n", report.stop_reason, trials, ok, trials - ok,
-                         failed.empty() ? "" : " (" + failures_text(failed) + ")"));
-  size_t width = 0;
-  for (const TaskReport& t : report.tasks) width = std::max(width, t.name.size());
-  for (size_t i = 0; i < report.tasks.size(); ++i) {
-    const TaskReport& t = report.tasks[i];
-    if (!t.best_ns) {
-      tool.print(
-          fmt::format(" {:<{}}  no valid candidate{}\n", t.name, width,
-                      t.refused.empty() ? "" : fmt::format("; refused while sampling: {}", failures_text(t.refused))));
-      continue;
-    }
-    std::string interval = t.best_lo_ns && *t.best_lo_ns > 0
-                               ? fmt::format(" [{}, {}]", nice_time(*t.best_lo_ns), nice_time(*t.best_hi_ns))
-                               : "";
-    std::string ratio = t.baseline_ns ? fmt::format("{:.2f}x", *t.baseline_ns / *t.best_ns) : "-";
-    std::string rate = run.tasks[i].flop > 0 ? fmt::format("  {:.1f} GFLOP/s", run.tasks[i].flop / *t.best_ns) : "";
-    tool.print(fmt::format(" {:<{}}  {}{}  {}{}  {}\n", t.name, width, nice_time(*t.best_ns), interval, ratio, rate,
-                           t.verdict));
-  }
-  std::string time;
-  for (const auto& [what, s] : report.seconds) time += fmt::format("{} {:.1f} s  ", what, s);
-  tool.print(fmt::format("time: {}    saved: {}{}\n", time, run.directory,
-                         report.reused ? fmt::format(" ({} results were known)", report.reused) : ""));
-}
-
-void print_next(Tool& tool, const TuneRun& run, const RunReport& report) {
-  tool.print("next:\n");
-  for (size_t i = 0; i < report.tasks.size(); ++i) {
-    if (report.tasks[i].best_trace.empty()) continue;
-    auto folder = save_winner(run, run.tasks[i], report.tasks[i].best_trace);
-    if (!folder) {
-      tool.diagnose(folder.error().diagnostic());
-      continue;
-    }
-    tool.print(fmt::format("  tilewright opt {0}/program.py --trace {0}/trace.json\n", *folder));
-  }
-  tool.print(fmt::format("  tilewright tune --run {} --trials {}\n", run.directory, 2 * run.settings.tuner.trials));
-}
-
 int exit_of(const RunReport& report) {
   bool valid = false;
   for (const TaskReport& t : report.tasks) {
@@ -229,33 +202,43 @@ int run(Tool& tool, const Arguments& arguments) {
   run.command_line = tool.globals().command_line;
   if (int exit = prepare(tool, arguments, run)) return exit;
   if (arguments.has("--dry-run")) return dry_run(tool, run);
-  PlainProgress progress(tool, run.id, run.directory);
+  Progress progress(tool, run, tool.globals().json ? ProgressKind::none : progress_kind(tool.globals()));
   JsonLines lines;
   std::vector<Observer*> observers{&progress};
   if (tool.globals().json) {
     tool.stream();
-    observers = {&lines};
+    observers.push_back(&lines);
   }
-  auto report = run_tuner(run, tool.globals().plugins, observers);
+  auto report = run_tuner(run, observers);
+  progress.finish();
   if (!report) {
     bool usage = report.error().is(strategy_unknown) || report.error().is(scheduler_unknown) ||
                  report.error().is(preset_unknown) || report.error().is(space_unknown) ||
                  report.error().is(unknown_cost_model);
     return tool.fail(report.error(), usage ? exit_usage : exit_environment);
   }
-  print_summary(tool, run, *report);
-  print_next(tool, run, *report);
+  for (size_t i = 0; i < report->tasks.size(); ++i)
+    if (const TaskReport& t = report->tasks[i]; !t.best_trace.empty())
+      if (auto folder = save_winner(run, run.tasks[i], t.best_trace); !folder)
+        tool.diagnose(folder.error().diagnostic());
+  print_summary(tool, run, *report, progress.board());
   return exit_of(*report);
 }
 
 const RegisterCommand entry{
     "tune",
     "search for fast schedules of workloads, or go on with a run",
-    {{{"WORKLOAD", "program files, or campaign and suite files (*.toml)", false, true}},
+    {{{"WORKLOAD", "program files, or campaign and suite files (*.toml); none: one matrix product of 512, for a minute",
+       false, true}},
      {{"--op", "NAME:K=V,...", "a named operator; may be repeated (show ops lists them)", 1, true},
       {"--only", "WORD", "of a suite: only workloads with this id, operator or tag; may be repeated", 1, true},
       {"--trials", "N", "measured candidates per task (default 64)"},
       {"--budget", "TIME", "wall time: 90s, 20m, 2h; +10m extends a run"},
+      {"--until-no-gain", "", "a task ends after five rounds without 0.5 % of gain"},
+      {"--effort", "1..5", "limits in one word, from a look to a night; it prints what it stands for"},
+      {"--final", "N", "candidates that the final comparison measures again (default 8)"},
+      {"--baseline", "WHAT",
+       "compare with default (the untuned program), previous (the last run's best) or a trace file"},
       {"--seed", "N", "of the search (default 1)"},
       {"--runner", "WHERE", "local (default), fake, or fake:FILE"},
       {"--strategy", "S", "show strategies lists them"},

@@ -1,0 +1,3 @@
+#include "support/component.h"
+
+TW_PLUGIN("acme", "1.0")

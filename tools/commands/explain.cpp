@@ -1,0 +1,279 @@
+// tilewright explain: what became of a trial and why, what a run's failures were, or what a code means.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "lowering/pipeline.h"
+#include "schedule/primitive.h"
+#include "support/json.h"
+#include "tools/board.h"
+#include "tools/command.h"
+#include "tools/inputs.h"
+#include "tools/run_directory.h"
+#include "tools/text_diff.h"
+
+namespace tilewright::tools {
+namespace {
+
+int exit_of_name(const Refusal& refusal) {
+  return refusal.is(run_unknown) || refusal.is(run_ambiguous) ? exit_usage : exit_no;
+}
+
+bool explain_code(Tool& tool, const std::string& word) {
+  if (const RefusalCode* code = find_refusal_code(word)) {
+    tool.print(fmt::format("{}: {}\n", code->text, code->doc));
+    tool.field("doc", code->doc);
+    return true;
+  }
+  if (auto status = parse_name<TrialStatus>(word)) {
+    tool.print(fmt::format("{}: {}\n", word, info(*status).meaning));
+    tool.field("doc", info(*status).meaning);
+    return true;
+  }
+  return false;
+}
+
+/// One instruction of a trace, with what it did to the program.
+struct Step {
+  std::string text;     ///< as a line of the Python form
+  std::string program;  ///< after it
+  std::string diff;     ///< against the program before; empty: no change
+};
+
+Result<std::vector<Step>> steps_of(const Trace& trace, const ProgramRef& program) {
+  std::vector<Step> out;
+  Schedule schedule(program);
+  std::string before = print(*program);
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    auto applied = schedule.apply(trace.instructions[i], true);
+    if (!applied) return refuse(applied.error());
+    Step step{trace_line(trace, i), print(*schedule.program()), ""};
+    step.diff = line_diff(before, step.program);
+    before = step.program;
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
+void indent(Tool& tool, const std::string& text) {
+  size_t start = 0;
+  while (start < text.size()) {
+    size_t end = std::min(text.find('\n', start), text.size());
+    tool.print("      " + text.substr(start, end - start) + "\n");
+    start = end + 1;
+  }
+}
+
+/// Every step with its difference; steps that changed nothing are one line.
+int print_steps(Tool& tool, const std::vector<Step>& steps, bool diffs) {
+  Json list = Json::array();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    tool.print(fmt::format("{:>4}  {}\n", i, steps[i].text));
+    if (diffs) indent(tool, steps[i].diff);
+    Json row = {{"step", i}, {"text", steps[i].text}, {"changed", !steps[i].diff.empty()}};
+    if (diffs) row["diff"] = steps[i].diff;
+    list.push_back(std::move(row));
+  }
+  tool.field("steps", std::move(list));
+  return exit_yes;
+}
+
+int print_step(Tool& tool, const std::vector<Step>& steps, const std::string& text) {
+  auto number = read_number(tool, "--step", text);
+  if (!number) return exit_usage;
+  if (*number >= steps.size())
+    return tool.usage(fmt::format("--step: the trace has steps 0 to {}, found {}", steps.size() - 1, *number));
+  const Step& step = steps[*number];
+  tool.print(fmt::format("{:>4}  {}\n", *number, step.text));
+  tool.print(step.diff.empty() ? "      changed nothing\n" : "");
+  indent(tool, step.diff);
+  tool.print(step.program);
+  tool.field("step", Json{{"step", *number}, {"text", step.text}, {"diff", step.diff}, {"program", step.program}});
+  return exit_yes;
+}
+
+/// What lowering makes of the scheduled program, pass by pass.
+int print_passes(Tool& tool, const Program& program, const std::string& target_text) {
+  auto target = parse_target(target_text);
+  if (!target) return tool.fail(target.error());
+  const Function* function = program.main();
+  if (!function) return tool.fail(schedulable_function(program).error());
+  std::string before;
+  Json list = Json::array();
+  auto lowered = lowering::lower(*function, *target, {}, [&](const std::string& pass, const FunctionRef& f) {
+    std::string now = print(*f);
+    std::string diff = pass.empty() ? "" : line_diff(before, now);
+    if (!pass.empty()) {
+      tool.print(fmt::format("pass {}{}\n", pass, diff.empty() ? ": changed nothing" : ""));
+      indent(tool, diff);
+      list.push_back({{"pass", pass}, {"diff", diff}});
+    }
+    before = std::move(now);
+  });
+  tool.field("passes", std::move(list));
+  if (!lowered) return tool.fail(lowered.error());
+  return exit_yes;
+}
+
+/// Sampled values that differ from the winner's, by instruction.
+void print_decisions(Tool& tool, const Trace& trace, const Trace& winner) {
+  if (!(without_decisions(trace) == without_decisions(winner))) {
+    tool.print("decisions: the winner is of another sketch\n");
+    return;
+  }
+  auto line = [](const Trace& t, size_t i) {
+    std::string text = trace_line(t, i);
+    size_t at = text.find("decision=");
+    return at == std::string::npos ? text : text.substr(at + 9, text.rfind(')') - at - 9);
+  };
+  bool any = false;
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    if (!trace.instructions[i].decision || trace.instructions[i].decision == winner.instructions[i].decision) continue;
+    tool.print(fmt::format("decision of step {} ({}): {}, the winner's {}\n", i, trace.instructions[i].kind->name,
+                           line(trace, i), line(winner, i)));
+    any = true;
+  }
+  if (!any) tool.print("decisions: the winner's\n");
+}
+
+Json print_results(Tool& tool, const TrialState& trial) {
+  Json results = Json::array();
+  for (const JobResult& r : trial.results) {
+    tool.print(fmt::format("attempt {}: {}{}{}\n", r.attempt, to_string(r.status),
+                           r.n ? fmt::format(", {} [{}, {}], {} samples", nice_time(r.median_ns), nice_time(r.ci_lo_ns),
+                                             nice_time(r.ci_hi_ns), r.n)
+                               : "",
+                           r.status == TrialStatus::ok ? r.verified ? ", verified" : ", not verified"
+                                                       : ": " + std::string(info(r.status).meaning)));
+    if (!r.detail.empty()) tool.print(fmt::format("  {}: {}\n", r.phase, r.detail));
+    if (!r.build.empty()) {
+      std::string facts;
+      for (const auto& [what, value] : r.build)
+        facts += fmt::format("{}{} {:.6g}", facts.empty() ? "" : ", ", what, value);
+      tool.print(fmt::format("  build: {}\n", facts));
+    }
+    results.push_back({{"attempt", r.attempt},
+                       {"status", to_string(r.status)},
+                       {"median_ns", r.median_ns},
+                       {"n", r.n},
+                       {"verified", r.verified},
+                       {"detail", r.detail},
+                       {"build", r.build}});
+  }
+  return results;
+}
+
+/// Its place among the task's results, in one line.
+void print_verdict(Tool& tool, const RunState& run, const TaskState& task, int64_t number,
+                   std::optional<int64_t> best) {
+  const auto& settled = run.trials.at(number).settled;
+  if (!settled) return tool.print("verdict: no result; the run stopped while it was measured\n");
+  if (best == number) return tool.print("verdict: the winner of its task\n");
+  if (settled->status != TrialStatus::ok)
+    return tool.print(
+        fmt::format("verdict: lost, it ended as {}: {}\n", to_string(settled->status), info(settled->status).meaning));
+  if (!best || !run.trials.at(*best).settled) return;
+  int64_t faster = std::count_if(task.trials.begin(), task.trials.end(), [&](int64_t other) {
+    const auto& o = run.trials.at(other).settled;
+    return o && o->status == TrialStatus::ok && o->median_ns < settled->median_ns;
+  });
+  tool.print(fmt::format("verdict: {:.2f}x the winner's time; {} of {} trials are faster\n",
+                         settled->median_ns / run.trials.at(*best).settled->median_ns, faster, task.trials.size()));
+}
+
+int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named) {
+  const TrialState& trial = named.run.trials.at(named.trial);
+  const TaskState& task = named.run.tasks.at(trial.task);
+  const std::string id = run_id(named.directory);
+  auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
+  tool.field("task", task.start.name);
+  tool.field("trial", named.trial);
+  auto parsed = parse_program(task.start.program, task.start.name);
+  if (!parsed) return tool.fail(parsed.error());
+  Trace trace;
+  if (!trial.trace.empty()) {
+    auto read = trace_from_json(std::string_view(trial.trace));
+    if (!read) return tool.fail(read.error());
+    trace = *read;
+  }
+  auto steps = steps_of(trace, parsed->program);
+  if (!steps) return tool.fail(steps.error());
+  if (arguments.has("--step")) {
+    if (steps->empty()) return tool.usage("--step: this trial is the unscheduled program, it has no steps");
+    return print_step(tool, *steps, arguments.get("--step"));
+  }
+  if (arguments.has("--passes")) {
+    Replayed replayed = replay(trace, parsed->program, Rng(0));
+    return print_passes(tool, *replayed.schedule.program(), task.start.target);
+  }
+  tool.print(fmt::format("trial {}:{} of {} on {}\n", id, named.trial, task.start.name, task.start.target));
+  tool.field("results", print_results(tool, trial));
+  tool.print(trial.trace.empty() ? "the unscheduled program\n" : "trace:\n");
+  print_steps(tool, *steps, arguments.has("--diff"));
+  if (!trial.trace.empty()) tool.field("trace", Json::parse(trial.trace));
+  if (best && *best != named.trial && !trial.trace.empty() && named.run.trials.contains(*best))
+    if (auto winner = trace_from_json(std::string_view(named.run.trials.at(*best).trace)))
+      print_decisions(tool, trace, *winner);
+  if (trial.predicted_ns) tool.print(fmt::format("predicted: {}\n", nice_time(*trial.predicted_ns)));
+  print_verdict(tool, named.run, task, named.trial, best);
+  return exit_yes;
+}
+
+/// A run: per task the failures by kind, each with its first example.
+int explain_run(Tool& tool, const std::string& directory) {
+  auto state = replay_run(directory);
+  if (!state) return tool.fail(state.error());
+  const std::string id = run_id(directory);
+  Json tasks = Json::array();
+  for (const auto& [number, task] : state->tasks) {
+    std::map<std::string, std::pair<int64_t, int64_t>> kinds;  // status → count, first trial
+    for (int64_t trial : task.trials)
+      if (const auto& settled = state->trials.at(trial).settled) {
+        auto [it, fresh] = kinds.try_emplace(std::string(to_string(settled->status)), 0, trial);
+        ++it->second.first;
+      }
+    tool.print(fmt::format("{} on {}: {} trials{}\n", task.start.name, task.start.target, task.trials.size(),
+                           task.done ? ", stopped by: " + task.done->reason : ""));
+    Json row = Json::object();
+    for (const auto& [status, entry] : kinds) {
+      const JobResult& r = *state->trials.at(entry.second).settled;
+      std::string detail = r.detail.substr(0, r.detail.find('\n'));
+      tool.print(fmt::format("  {:<16} {:>5}{}\n", status, entry.first,
+                             r.status == TrialStatus::ok ? ""
+                                                         : fmt::format("  first {}:{}{}", id, entry.second,
+                                                                       detail.empty() ? "" : " " + detail)));
+      row[status] = {{"count", entry.first}, {"first", entry.second}, {"detail", detail}};
+    }
+    tasks.push_back({{"task", task.start.name}, {"statuses", std::move(row)}});
+  }
+  tool.field("tasks", std::move(tasks));
+  return exit_yes;
+}
+
+int explain(Tool& tool, const Arguments& arguments) {
+  std::string what = arguments.get("WHAT");
+  if (explain_code(tool, what)) return exit_yes;
+  const bool number =
+      !what.empty() && std::all_of(what.begin(), what.end(), [](char c) { return c >= '0' && c <= '9'; });
+  // A bare number is a trial of the last run, even where a run's id looks like one.
+  if (what.find(':') == std::string::npos && !number)
+    if (auto directory = find_run(what); directory || directory.error().is(run_ambiguous))
+      return directory ? explain_run(tool, *directory) : tool.fail(directory.error(), exit_usage);
+  auto named = find_trial(what);
+  if (!named) return tool.fail(named.error(), exit_of_name(named.error()));
+  return explain_trial(tool, arguments, *named);
+}
+
+const RegisterCommand entry{
+    "explain",
+    "what became of a trial, what a run's failures were, or what a refusal or status code means",
+    {{{"WHAT", "RUN:N, RUN:best, RUN:best/TASK, N (of the last run), a run, or a code"}},
+     {{"--diff", "", "each step of the trace with what it changed in the program"},
+      {"--step", "K", "one step, and the program after it"},
+      {"--passes", "", "what each lowering pass changed"}},
+     explain}};
+
+}  // namespace
+}  // namespace tilewright::tools
