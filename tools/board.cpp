@@ -163,6 +163,7 @@ std::string trend(const BoardTask& t, bool utf8) {
 
 std::string eta(const BoardTask& t, double rate, size_t running, double left) {
   if (!t.done.empty()) return "done: " + t.done;
+  if (t.trials >= t.limit) return "final comparison";
   if (t.trials == 0 || !(rate > 0)) return "";
   double seconds = static_cast<double>(std::max<int64_t>(t.limit - t.trials, 0)) * static_cast<double>(running) / rate;
   if (left > 0) seconds = std::min(seconds, left);
@@ -186,12 +187,14 @@ std::string task_line(const BoardTask& t, size_t width, double rate, size_t runn
 
 }  // namespace
 
-std::vector<std::string> board_table(const Board& board, const std::string& title, const std::string& last,
-                                     double elapsed, double budget, const TableStyle& style) {
+std::vector<std::string> board_table(const Board& board, const std::string& command, const std::string& resume,
+                                     const std::string& last, double elapsed, double budget, const TableStyle& style) {
   size_t width = 4;
   for (const BoardTask& t : board.tasks()) width = std::max(width, columns(t.name));
   // 60 columns for the numbers, 20 for the last column.
   width = std::min<size_t>(width, static_cast<size_t>(std::max(style.width - 80, 12)));
+  const size_t whole_width = static_cast<size_t>(std::max(style.width - 1, 10)), taken = columns(resume) + 3;
+  const std::string title = cut(command, whole_width > taken ? whole_width - taken : 0) + "   " + resume;
   std::vector<std::string> lines{
       title, fmt::format(" {} {} {} {} {} {} {} {}  {}", pad("task", width), pad("best", 9, true),
                          pad("vs base", 8, true), pad("roof", 6, true), pad("trials", 9, true), pad("failed", 7, true),

@@ -75,9 +75,9 @@ struct TableStyle {
   bool utf8 = true;
   int width = 100, height = 24;
 };
-/// The table of a run that goes on: a line per task, the sum, and at most `height` lines in all. `elapsed` and `budget`
-/// (0: none) in seconds of the run.
-std::vector<std::string> board_table(const Board&, const std::string& title, const std::string& last, double elapsed,
-                                     double budget, const TableStyle&);
+/// The table of a run that goes on: what runs (cut so that how to resume it is always there), a line per task, the sum,
+/// and at most `height` lines in all. `elapsed` and `budget` (0: none) in seconds of the run.
+std::vector<std::string> board_table(const Board&, const std::string& command, const std::string& resume,
+                                     const std::string& last, double elapsed, double budget, const TableStyle&);
 
 }  // namespace tilewright::tools

@@ -46,10 +46,10 @@ std::vector<BoardTask> rows_of(const TuneRun& run) {
   return rows;
 }
 
-std::string title_of(const TuneRun& run) {
+std::string command_of(const TuneRun& run) {
   std::string command = "tilewright";
   for (size_t i = 1; i < run.command_line.size(); ++i) command += " " + run.command_line[i];
-  return fmt::format("{}   run {}   resume: tilewright tune --run {}", command, run.id, run.directory);
+  return command;
 }
 
 }  // namespace
@@ -67,7 +67,8 @@ Progress::Progress(Tool& tool, const TuneRun& run, ProgressKind kind)
     : tool_(tool),
       kind_(kind),
       verbose_(tool.globals().verbose),
-      title_(title_of(run)),
+      command_(command_of(run)),
+      resume_(fmt::format("run {}   resume: tilewright tune --run {}", run.id, run.directory)),
       budget_(run.settings.tuner.budget_s),
       board_(run.id, rows_of(run), run.before),
       last_status_(run.before.elapsed_s),
@@ -98,7 +99,7 @@ void Progress::draw() {
     style_.width = size.ws_col;
     style_.height = size.ws_row;
   }
-  std::vector<std::string> lines = board_table(board_, title_, last_, elapsed(), budget_, style_);
+  std::vector<std::string> lines = board_table(board_, command_, resume_, last_, elapsed(), budget_, style_);
   // One write: a terminal shows it whole. The cursor rests below the table, where ^C is echoed.
   std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A", drawn_) : "\r";
   for (const std::string& l : lines) text += l + "\x1b[K\n";

@@ -39,7 +39,7 @@ class Progress : public Observer {
   Tool& tool_;
   const ProgressKind kind_;
   const bool verbose_;
-  std::string title_, last_;
+  std::string command_, resume_, last_;
   double budget_;
   Board board_;
   TableStyle style_;
