@@ -21,6 +21,10 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.run_block("$ printf 'a\\nb\\nc\\n'\na\n…\nc\n"), [])
         self.assertIn("did not print", self.run_block("$ printf 'a\\nb\\n'\nb\na\n")[0])
 
+    def test_an_ellipsis_stands_for_any_text_of_its_line(self):
+        self.assertEqual(self.run_block("$ printf 'saved: runs/a (3 known)\\nend\\n'\nsaved: … known)\nend\n"), [])
+        self.assertIn("did not print", self.run_block("$ printf 'saved:\\nknown)\\n'\nsaved: … known)\n")[0])
+
     def test_exit_codes_and_continued_commands(self):
         self.assertEqual(self.run_block("$ exit 3\n", 3), [])
         self.assertIn("exit code 3, expected 0", self.run_block("$ exit 3\n")[0])

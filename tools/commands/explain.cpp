@@ -218,6 +218,8 @@ int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named
       print_decisions(tool, trace, *winner);
   if (trial.predicted_ns) tool.print(fmt::format("predicted: {}\n", nice_time(*trial.predicted_ns)));
   print_verdict(tool, named.run, task, named.trial, best);
+  if (Registry<Command>::instance().find("replay"))
+    tool.print(fmt::format("again: tilewright replay {}:{}\n", id, named.trial));
   return exit_yes;
 }
 
