@@ -54,7 +54,7 @@ def shared_object(folder):
 def measure(op, kernel, args):
     best = None
     for core in core_types if op.startswith("gemm:") else [""]:
-        environment = dict(os.environ, **({"OPENBLAS_CORETYPE": core} if core else {}))
+        environment = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **({"OPENBLAS_CORETYPE": core} if core else {}))
         command = [build / "bin/peer_bench", "--op", op, "--kernel", kernel, "--threads", args.threads, "--rounds", args.rounds]
         command += ["--cold"] if args.cold else []
         for peer in args.peer or []:

@@ -15,11 +15,11 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <random>
 
 #include "bench/peers/peer.h"
 #include "ir/build.h"
+#include "support/json.h"
+#include "support/rng.h"
 #include "workloads/operator.h"
 
 using namespace tilewright;
@@ -34,8 +34,7 @@ struct Buffers {
   std::vector<size_t> bytes;
 
   explicit Buffers(const Function& f) {
-    std::mt19937 random(std::random_device{}());
-    std::uniform_real_distribution<float> uniform(-1, 1);
+    Rng random(static_cast<uint64_t>(Clock::now().time_since_epoch().count()));  // fresh data in every run
     for (size_t i = 0; i < f.params.size(); ++i) {
       const Buffer& b = f.params[i].buffer;
       size_t n = 1;
@@ -46,7 +45,8 @@ struct Buffers {
       auto start = (reinterpret_cast<uintptr_t>(storage.back().data()) + 4095) / 4096 * 4096 + 128 * (i + 1);
       pointers.push_back(reinterpret_cast<void*>(start));
       if (b->dtype.bits == 32)
-        for (size_t k = 0; k < n; ++k) static_cast<float*>(pointers.back())[k] = uniform(random);
+        for (size_t k = 0; k < n; ++k)
+          static_cast<float*>(pointers.back())[k] = static_cast<float>(2 * random.uniform() - 1);
     }
   }
   void evict() const {
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
     const float* p = static_cast<const float*>(buffers.pointers[out]);
     return std::vector<float>(p, p + buffers.bytes[out] / 4);
   };
-  nlohmann::json line{{"op", op}, {"threads", threads}, {"cold", cold}, {"real_time", real_time}};
+  Json line{{"op", op}, {"threads", threads}, {"cold", cold}, {"real_time", real_time}};
   std::vector<float> ours = result(contenders[0]);
   for (size_t c = 1; c < contenders.size(); ++c) {
     std::vector<float> theirs = result(contenders[c]);
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
   for (size_t c = 1; c < contenders.size(); ++c) {
     std::vector<double> ratio;
     for (size_t r = 0; r < contenders[c].ns.size(); ++r) ratio.push_back(contenders[c].ns[r] / contenders[0].ns[r]);
-    nlohmann::json& peer = line["peers"][contenders[c].name];
+    Json& peer = line["peers"][contenders[c].name];
     peer["us"] = median(contenders[c].ns) / 1e3;
     peer["ratio"] = median(ratio);
     peer["ratio_q1"] = median(ratio, 0.25);

@@ -1,7 +1,5 @@
 // oneDNN 2.6 on its best terms: activations as the program has them, weights in the library's own layout, reordered off
-// the clock.
-#include <omp.h>
-
+// the clock. Its threads are OpenMP's: OMP_NUM_THREADS.
 #include <dnnl.hpp>
 #include <memory>
 
@@ -90,7 +88,6 @@ Run layernorm(const Problem& p) {
 }
 
 const Register<Peer> onednn{"onednn", "oneDNN's primitives", {[](const Problem& p) -> Run {
-                              omp_set_num_threads(p.threads);
                               if (p.op == "conv2d") return convolution(p);
                               if (p.op == "softmax") return softmax(p);
                               if (p.op == "layernorm") return layernorm(p);
