@@ -1,5 +1,5 @@
 // packed_tiling: float contractions on CPUs as hand-written libraries do them. The operand that the innermost output
-// axis indexes is packed in panels as wide as the register tile; the reduction is cut into blocks of kc; partial sums
+// axis indexes is packed in panels as wide as the register tile; the reduction is cut into blocks; partial sums
 // of one block live in registers; rows and columns are tiled for the caches.
 //
 //   for io, jo:  for k0:  for i1, j1:  acc[mr, nr] = Σ_k1 A[i, k] · panel[j // nr, k, j % nr];   C[i, j] += acc
@@ -27,6 +27,8 @@ struct Operands {
   size_t row = 0, column = 0;  ///< iters of the register tile: the last two spatial iters
   std::vector<size_t> others;  ///< spatial iters outside the tile (batch)
   std::vector<size_t> reduction;
+  size_t blocked = 0;  ///< of the reduction's iters, the one cut into blocks
+  size_t loops = 0;    ///< reduction iters of more than one value
   int lanes = 0;
 };
 
@@ -74,8 +76,14 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
   o.lanes = target.lanes(b.writes[0].buffer->dtype.bits);
   std::optional<int64_t> n = const_int(b.iters[o.column].dom.extent), m = const_int(b.iters[o.row].dom.extent);
   if (!n || !m || *n < o.lanes || *m < 2) return std::nullopt;
-  for (size_t r : o.reduction)
-    if (!const_int(b.iters[r].dom.extent)) return std::nullopt;
+  for (size_t r = 0; r < o.reduction.size(); ++r) {
+    std::optional<int64_t> extent = const_int(b.iters[o.reduction[r]].dom.extent);
+    if (!extent) return std::nullopt;
+    if (*extent > 1 && o.loops++ == 0) o.blocked = r;
+  }
+  if (o.loops == 0) return std::nullopt;
+  // Units behind the only loop would be taken for it.
+  if (o.loops == 1 && o.blocked + 1 != o.reduction.size()) return std::nullopt;
   return o;
 }
 
@@ -138,8 +146,8 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   TW_TRY(const Block* block, s.block(rv));
   const int64_t nr = int64_t{vectors} * o.lanes;
   const std::vector<int64_t> heights = tile_heights(vectors, *const_int(block->iters[o.row].dom.extent), target);
-  int64_t depth = 1;
-  for (size_t r : o.reduction) depth *= *const_int(block->iters[r].dom.extent);
+  const int64_t depth = *const_int(block->iters[o.reduction[o.blocked]].dom.extent),
+                innermost = *const_int(block->iters[o.reduction.back()].dom.extent);
   TW_TRY_VOID(s.annotate(rv, kMark, "packed"));
   const std::string output = block->writes[0].buffer->name;
   if (packing != Packing::none) {
@@ -167,7 +175,6 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
     TW_TRY_VOID(s.parallel(halves[0]));
     TW_TRY_VOID(s.vectorize(halves[1]));
   }
-  // Reduction: one fused loop, cut into blocks of kc.
   TW_TRY(std::vector<LoopRV> loops, s.get_loops(rv));
   std::vector<LoopRV> others, reduction, order;
   for (size_t i : o.others) others.push_back(loops[i]);
@@ -177,20 +184,21 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   order.push_back(loops[o.column]);
   order.insert(order.end(), reduction.begin(), reduction.end());
   TW_TRY_VOID(s.reorder(order));
-  LoopRV k = reduction[0];
-  if (reduction.size() > 1) {
-    TW_TRY(k, s.fuse(reduction));
+  // The loop over blocks of the reduction: of one loop its upper part, of several (a convolution's window and channels)
+  // the first.
+  LoopRV blocks = reduction[o.blocked];
+  if (o.loops == 1) {
+    std::vector<int64_t> kcs = block_depths(depth);
+    TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
+    TW_TRY(std::vector<LoopRV> ks, s.split(blocks, TraceList{nullptr, kc}));
+    blocks = ks[0];
   }
-  std::vector<int64_t> kcs = block_depths(depth);
-  if (reduction.size() > 1) kcs = {depth};  // blocks of a fused reduction would cut its digits
-  TW_TRY(IntRV kc, s.sample_categorical(kcs, even(kcs.size())));
   TW_TRY(IntRV mr, s.sample_categorical(heights, even(heights.size())));
   std::vector<int64_t> unrolls{1, 2, 4, 8};
-  std::erase_if(unrolls, [&](int64_t u) { return depth % u != 0; });
+  std::erase_if(unrolls, [&](int64_t u) { return innermost % u != 0; });
   TW_TRY(IntRV unroll, s.sample_categorical(unrolls, even(unrolls.size())));
 
-  TW_TRY(std::vector<LoopRV> ks, s.split(k, TraceList{nullptr, kc}));
-  TW_TRY(BlockRV partial, s.rfactor(ks[0], 0));
+  TW_TRY(BlockRV partial, s.rfactor(blocks, 0));
   // The sum over blocks: tiled for the caches, k blocks inside the outer tile, one register tile innermost.
   TW_TRY(std::vector<LoopRV> sum_loops, s.get_loops(rv));
   const size_t outer = others.size();
@@ -221,12 +229,14 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
     TW_TRY(std::vector<LoopRV> copy_loops, s.get_loops(rows_copy));
     TW_TRY_VOID(s.vectorize(copy_loops.back()));
   }
-  // Partial sums: k outside of the tile.
+  // Partial sums: the reduction outside of the tile.
   TW_TRY(std::vector<LoopRV> tile, s.get_loops(partial));
-  const size_t n = tile.size();
+  const size_t inner = o.loops == 1 ? reduction.size() : reduction.size() - 1, n = tile.size();
   TW_TRY(std::vector<LoopRV> steps, s.split(tile[n - 1], TraceList{nullptr, unroll}));
-  LoopRV tile_row = tile[n - 3], tile_column = tile[n - 2];
-  TW_TRY_VOID(s.reorder({steps[0], steps[1], tile_row, tile_column}));
+  LoopRV tile_row = tile[n - inner - 2], tile_column = tile[n - inner - 1];
+  std::vector<LoopRV> tile_order(tile.end() - static_cast<std::ptrdiff_t>(inner), tile.end() - 1);
+  for (LoopRV l : {steps[0], steps[1], tile_row, tile_column}) tile_order.push_back(l);
+  TW_TRY_VOID(s.reorder(tile_order));
   TW_TRY_VOID(s.unroll(steps[1]));
   TW_TRY_VOID(s.unroll(tile_row));
   TW_TRY_VOID(s.vectorize(tile_column));
@@ -253,6 +263,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
     for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
       // The last panel of an uneven width would be covered in part only.
       if (packing != Packing::none && columns % (int64_t{vectors} * operands->lanes) != 0) continue;
+      // Rows of a window overlap: a copy of them for each block would be made several times.
+      if (packing == Packing::both && operands->loops > 1) continue;
       auto built = build(s, rv, *operands, vectors, packing, context.target);
       if (built) out.push_back(std::move(*built));
     }
