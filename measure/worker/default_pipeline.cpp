@@ -16,6 +16,7 @@
 #include "measure/check/compare.h"
 #include "measure/check/inputs.h"
 #include "measure/check/program_plan.h"
+#include "measure/check/reference_program.h"
 #include "measure/worker/pipeline.h"
 #include "schedule/schedule.h"
 #include "schedule/target.h"
@@ -43,8 +44,14 @@ std::string text_of(const std::vector<Diagnostic>& diagnostics) {
 
 /// The function that the trace makes of the program, or why it does not apply.
 tl::expected<FunctionRef, BuildFailure> scheduled(const ProgramRef& program, const BuildRequest& request) {
+  if (request.naive) {
+    ProgramRef reference = reference_program(program);
+    const Function* main = reference->main();
+    if (!main) return tl::unexpected(BuildFailure{TrialStatus::replay_refused, "the program has no main function", ""});
+    return FunctionRef(main);
+  }
   auto function = schedulable_function(*program);
-  if (request.naive || request.trace.empty()) {
+  if (request.trace.empty()) {
     const Function* main = function ? *function : program->main();
     if (!main) return tl::unexpected(BuildFailure{TrialStatus::replay_refused, "the program has no main function", ""});
     return FunctionRef(main);

@@ -19,7 +19,7 @@ TW_REFUSAL_CODE(reference_disagrees, "reference-disagrees",
 struct BuildRequest {
   std::string program, target, trace;
   BuildOptions options;
-  bool naive = false;  ///< the unscheduled program for reference outputs: as safe as possible, no reordering
+  bool naive = false;  ///< for reference outputs (check/reference_program.h): every rounding kept
   std::string config;  ///< the device kind's own JSON (fake devices)
 };
 
