@@ -1,6 +1,10 @@
 #include "search/measuring.h"
 
-#include <map>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "support/check.h"
 
 namespace tilewright {
 
@@ -56,76 +60,124 @@ JobResult Measuring::to_result(const Trial& trial, const measure::Outcome& o, bo
   r.mad_ns = m.mad;
   r.marked = m.marked;
   r.discarded = m.discarded;
+  if (m.canary_ratio > 0) r.canary_ratio = m.canary_ratio;
   if (m.clock_mhz > 0) r.clock_mhz = m.clock_mhz;
   if (m.cut_short) r.flags.push_back("cut_short");
   r.verified = o.status == TrialStatus::ok && o.check.has_value() && o.check->mismatches == 0;
   return r;
 }
 
-std::vector<JobResult> Measuring::run(const std::vector<Trial>& trials, const std::vector<double>& incumbent_ns) {
-  std::vector<JobResult> results(trials.size());
-  std::map<int64_t, size_t> slot;  // by trial number
-  std::map<measure::MeasurementId, measure::Job> flying;
-  std::vector<measure::Job> waiting;
-  auto dispatch = [&](const measure::Job& job, const Trial& trial) {
-    JobDispatched d;
-    d.task = static_cast<int64_t>(trial.task);
-    d.trial = trial.number;
-    d.attempt = job.id.attempt;
-    d.trace_key = trial.trace_key;
-    d.trace = trial.trace;
-    d.stage = job.run.stage;
-    d.round = trial.round;
-    d.sketch = trial.sketch;
-    d.origin = trial.origin;
-    emit_(d);
-    retry_.dispatched();
-    flying[job.id] = job;
-    measurer_.submit(job);
-  };
-  for (size_t i = 0; i < trials.size(); ++i) {
-    slot[trials[i].number] = i;
+void Measuring::dispatch(const measure::Job& job) {
+  const Trial& trial = trials_[slot_.at(job.id.trial)];
+  JobDispatched d;
+  d.task = static_cast<int64_t>(trial.task);
+  d.trial = trial.number;
+  d.attempt = job.id.attempt;
+  d.trace_key = trial.trace_key;
+  d.trace = trial.trace;
+  d.stage = job.run.stage;
+  d.round = trial.round;
+  d.sketch = trial.sketch;
+  d.origin = trial.origin;
+  emit_(d);
+  retry_.dispatched();
+  flying_[job.id] = job;
+  measurer_.submit(job);
+}
+
+void Measuring::begin(std::vector<Trial> trials, const std::vector<double>& incumbent_ns) {
+  TW_CHECK(flying_.empty() && waiting_.empty(), "a batch is still being measured");
+  trials_ = std::move(trials);
+  results_.assign(trials_.size(), {});
+  known_slots_.clear();
+  slot_.clear();
+  for (size_t i = 0; i < trials_.size(); ++i) {
+    slot_[trials_[i].number] = i;
     if (known_)
-      if (std::optional<JobResult> known = known_(trials[i].task, trials[i].trace_key)) {
-        results[i] = *known;
+      if (std::optional<JobResult> known = known_(trials_[i].task, trials_[i].trace_key)) {
+        results_[i] = std::move(*known);
+        known_slots_.insert(i);
         ++reused_;
         continue;
       }
-    waiting.push_back(make_job(trials[i], incumbent_ns[trials[i].task]));
+    waiting_.push_back(make_job(trials_[i], incumbent_ns[trials_[i].task]));
   }
-  size_t next = 0;
-  while (next < waiting.size() || !flying.empty()) {
-    while (next < waiting.size() && measurer_.in_flight() < measurer_.capacity() && !stop_) {
-      const measure::Job& job = waiting[next++];
-      dispatch(job, trials[slot[job.id.trial]]);
-    }
-    if (stop_ && flying.empty()) break;
-    std::vector<measure::MeasurementId> done;
-    for (measure::Outcome& o : measurer_.poll(std::chrono::milliseconds(200))) {
-      auto it = flying.find(o.id);
-      if (it == flying.end()) continue;
-      const measure::Job job = it->second;
-      flying.erase(it);
-      const Trial& trial = trials[slot[job.id.trial]];
-      measure::Verdict verdict = retry_.decide(job, o);
-      const bool settled = verdict.settled || stop_;
-      JobResult r = to_result(trial, verdict.outcome, settled);
-      ++measured_;
-      emit_(r);
-      done.push_back(job.id);
-      if (settled)
-        results[slot[job.id.trial]] = r;
-      else
-        dispatch(verdict.retry, trial);
-    }
-    for (const std::string& line : measurer_.take_events())
-      if (auto parsed = parse_line(line); parsed && parsed->event) emit_(std::move(parsed->event->body));
-    measurer_.acknowledge(done);
-  }
-  return results;
+  pump(std::chrono::milliseconds(0));
 }
 
-std::optional<measure::Outcome> Measuring::shoot_out(size_t task, const std::vector<Trial>& contenders) {
+void Measuring::take(const measure::Outcome& outcome) {
+  auto it = flying_.find(outcome.id);
+  if (it == flying_.end()) return;
+  const measure::Job job = std::move(it->second);
+  flying_.erase(it);
+  const size_t slot = slot_.at(job.id.trial);
+  measure::Verdict verdict = retry_.decide(job, outcome);
+  if (verdict.budget_spent) {
+    // Most of this machine's attempts come to nothing: more of them would not tell more.
+    verdict.settled = true;
+    if (!said_retries_) {
+      Warning w;
+      w.code = "retries-exceed-share";
+      w.message =
+          fmt::format("{} of the attempts so far were retries; what fails now is not tried again", retry_.retries());
+      w.help = "run `tilewright doctor`";
+      emit_(w);
+      said_retries_ = true;
+    }
+  }
+  JobResult r = to_result(trials_[slot], verdict.outcome, verdict.settled);
+  ++measured_;
+  emit_(r);
+  if (verdict.settled)
+    results_[slot] = std::move(r);
+  else if (may_start_())
+    dispatch(verdict.retry);
+  // else: the trial stays open, and a resumed run measures it
+}
+
+void Measuring::forward_events() {
+  for (const std::string& line : measurer_.take_events())
+    if (auto parsed = parse_line(line); parsed && parsed->event) emit_(std::move(parsed->event->body));
+}
+
+/// After a stop what is in flight has a while to end by itself; then it is cancelled.
+void Measuring::cancel_late() {
+  constexpr std::chrono::seconds grace(10);
+  if (!stop_ || cancelled_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!stopped_at_) stopped_at_ = now;
+  if (now < *stopped_at_ + grace) return;
+  std::vector<measure::MeasurementId> ids;
+  for (const auto& [id, job] : flying_) ids.push_back(id);
+  measurer_.cancel(ids);
+  cancelled_ = true;
+}
+
+void Measuring::pump(std::chrono::milliseconds timeout) {
+  if (waiting_.empty() && flying_.empty()) return;
+  if (!may_start_()) waiting_.clear();
+  std::vector<measure::MeasurementId> done;
+  if (!flying_.empty()) {
+    for (const measure::Outcome& o : measurer_.poll(timeout)) {
+      done.push_back(o.id);
+      take(o);
+    }
+  }
+  while (!waiting_.empty() && measurer_.in_flight() < std::max<size_t>(measurer_.capacity(), 1)) {
+    dispatch(waiting_.front());
+    waiting_.pop_front();
+  }
+  forward_events();
+  if (!done.empty()) measurer_.acknowledge(done);
+  cancel_late();
+}
+
+std::vector<JobResult> Measuring::finish() {
+  while (!waiting_.empty() || !flying_.empty()) pump(std::chrono::milliseconds(200));
+  return std::move(results_);
+}
+
+std::optional<measure::Outcome> Measuring::shoot_out(const std::vector<Trial>& contenders) {
   measure::Job job = make_job(contenders.front(), 0);
   job.id.trial |= 0x80000000u;  // numbers of shoot-outs never meet those of trials
   job.contenders.clear();
@@ -134,9 +186,13 @@ std::optional<measure::Outcome> Measuring::shoot_out(size_t task, const std::vec
   job.alone = true;
   job.build.wall_ms *= static_cast<uint32_t>(contenders.size());
   job.build.cpu_ms *= static_cast<uint32_t>(contenders.size());
-  (void)task;
   measurer_.submit(job);
+  bool cancelled = false;
   while (true) {
+    if (stop_ && !cancelled) {
+      measurer_.cancel(std::vector{job.id});
+      cancelled = true;
+    }
     for (measure::Outcome& o : measurer_.poll(std::chrono::milliseconds(200))) {
       if (o.id != job.id) continue;
       std::vector<measure::MeasurementId> ids{o.id};

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
+#include <map>
+#include <set>
 
 #include "measure/measurer.h"
 #include "measure/retry.h"
@@ -20,37 +23,66 @@ struct Trial {
   std::optional<double> predicted;
 };
 
+/// One batch at a time: begin, pump while there is something else to do, finish.
 class Measuring {
  public:
   using Emit = std::function<void(EventBody)>;
+  /// `may_start`: false once no further job may leave (the budget is spent, or the run is stopped).
   Measuring(const std::vector<Task>& tasks, const TunerOptions& options, measure::Measurer& measurer, Emit emit,
-            Tuner::Known known, const std::atomic<bool>& stop)
+            Tuner::Known known, std::function<bool()> may_start, const std::atomic<bool>& stop)
       : tasks_(tasks),
         options_(options),
         measurer_(measurer),
         emit_(std::move(emit)),
         known_(std::move(known)),
+        may_start_(std::move(may_start)),
         stop_(stop) {}
 
-  /// Measures all trials; results in the order given. Stops waiting for retries when the run is stopped.
-  std::vector<JobResult> run(const std::vector<Trial>& trials, const std::vector<double>& incumbent_ns);
-  /// Interleaved comparison of several traces of one task (stage final).
-  std::optional<measure::Outcome> shoot_out(size_t task, const std::vector<Trial>& contenders);
+  /// Takes the trials and dispatches what there is room for. `incumbent_ns`: best times by task.
+  void begin(std::vector<Trial> trials, const std::vector<double>& incumbent_ns);
+  /// Takes what has arrived, waiting up to `timeout` for the first, and dispatches what there is room for.
+  void pump(std::chrono::milliseconds timeout);
+  /// Waits for the rest. Results in the order of the trials; `unspecified`: not measured to an end.
+  std::vector<JobResult> finish();
+  std::vector<JobResult> run(std::vector<Trial> trials, const std::vector<double>& incumbent_ns) {
+    begin(std::move(trials), incumbent_ns);
+    return finish();
+  }
+  /// Interleaved comparison of several traces of one task (stage final). Nothing: it failed or the run is stopped.
+  std::optional<measure::Outcome> shoot_out(const std::vector<Trial>& contenders);
 
   int64_t measured() const { return measured_; }
   int64_t reused() const { return reused_; }
+  /// Whether a trial of the batch was answered from what is known.
+  bool was_known(size_t i) const { return known_slots_.contains(i); }
 
  private:
   measure::Job make_job(const Trial&, double incumbent_ns) const;
   JobResult to_result(const Trial&, const measure::Outcome&, bool settled) const;
+  void dispatch(const measure::Job&);
+  void take(const measure::Outcome&);
+  void forward_events();
+  void cancel_late();
+
   const std::vector<Task>& tasks_;
   const TunerOptions& options_;
   measure::Measurer& measurer_;
   Emit emit_;
   Tuner::Known known_;
+  std::function<bool()> may_start_;
   const std::atomic<bool>& stop_;
   measure::RetryPolicy retry_;
+  bool said_retries_ = false;
   int64_t measured_ = 0, reused_ = 0;
+
+  std::vector<Trial> trials_;  ///< of the batch
+  std::vector<JobResult> results_;
+  std::set<size_t> known_slots_;
+  std::map<int64_t, size_t> slot_;  ///< by trial number
+  std::deque<measure::Job> waiting_;
+  std::map<measure::MeasurementId, measure::Job> flying_;
+  std::optional<std::chrono::steady_clock::time_point> stopped_at_;
+  bool cancelled_ = false;
 };
 
 }  // namespace tilewright

@@ -1,6 +1,7 @@
 // Tuner: the whole loop over tasks, rounds, measurements and learning. The journal's events are its only output;
 // whoever runs it observes them (screen, journal, database). The library never prints.
 //   ask → build and measure → tell → model update → events, round after round; then the paired shoot-out.
+// Read next: tuner.cpp (the loop), task_run.h (one task), measuring.h (a batch of trials).
 // Resume and idempotence are one mechanism: the search is deterministic, so running it again with the recorded results
 // (`known`) proposes the same candidates and measures only what is not known.
 #pragma once
@@ -31,8 +32,13 @@ struct TunerOptions {
   std::string space_text, space_file;  ///< a schedule file's text and name
   std::vector<std::string> without_rules;
   int first_batch = 8, batch = 32;  ///< below and from 64 records on
-  int threads = 1;                  ///< of the search
-  int run_threads = 1;              ///< of the measured kernel; part of the target
+  /// Rounds that a search may be ahead of the measurements: round r sees the results of rounds < r - lag, however fast
+  /// they arrive, so that search and measurement overlap and a run can be repeated. -1: as the preset says (1;
+  /// metaschedule 0).
+  int lag = -1;
+  int population = 512, generations = 4;  ///< of evolutionary search
+  int threads = 1;                        ///< of the search
+  int run_threads = 1;                    ///< of the measured kernel; part of the target
   Mode mode = Mode::cold;
   int finalists = 8;
   bool until_no_gain = false;          ///< a task ends after five rounds without 0.5 % of gain
@@ -55,7 +61,7 @@ struct TaskReport {
 struct RunReport {
   std::string stop_reason;
   std::vector<TaskReport> tasks;
-  std::map<std::string, double> seconds;  ///< by activity: search, measure, train
+  std::map<std::string, double> seconds;  ///< by activity: search, train, measure (waiting for measurements)
   int64_t measured = 0, reused = 0;
 };
 
@@ -75,9 +81,7 @@ class Tuner {
 
  private:
   struct Impl;
-  /// The paired shoot-out of the best, and the task's last event.
-  void conclude(size_t task);
-  explicit Tuner(std::unique_ptr<Impl>);
+  Tuner();
   std::unique_ptr<Impl> impl_;
   std::atomic<bool> stop_{false};
 };

@@ -35,6 +35,7 @@ class Gradient : public TaskScheduler {
  private:
   static double expected_gain(const TaskProgress& t) {
     const int n = static_cast<int>(t.best_after.size());
+    if (n == 0) return -1e9;  // its first round is still being measured
     const double best = t.best_after.back();
     if (!std::isfinite(best)) return -1e9;
     double past = 0;

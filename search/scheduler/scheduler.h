@@ -14,8 +14,8 @@ namespace tilewright {
 struct TaskProgress {
   double weight = 1;
   bool finished = false;
-  int rounds = 0;
-  std::vector<double> best_after;  ///< best seconds after each round; infinity while nothing is valid
+  int rounds = 0;                  ///< begun; with a lag, the last of them is still being measured
+  std::vector<double> best_after;  ///< best seconds after each measured round; infinity while nothing is valid
 };
 
 class TaskScheduler {

@@ -9,6 +9,9 @@ namespace tilewright {
 
 namespace {
 
+TW_REFUSAL_CODE(candidate_internal_error, "internal-error",
+                "a bug of ours, met while a candidate was made; the candidate is dropped");
+
 constexpr uint64_t kStreamCandidate =
     0x63616e64;  // purpose word of random streams: sampling and replay of one candidate
 
@@ -25,31 +28,31 @@ Candidate describe(const StrategyContext& context, SketchId sketch, Materialised
 
 }  // namespace
 
-std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draft>& drafts, int round, uint64_t purpose,
-                                                          bool features,
-                                                          std::map<std::string, int64_t>& refusals) const {
+std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draft>& drafts, uint64_t round,
+                                                          uint64_t purpose, bool features, Refusals& refusals) const {
   std::vector<std::optional<Candidate>> out(drafts.size());
-  std::vector<std::string> refused(drafts.size());
+  std::vector<std::optional<Refusal>> refused(drafts.size());
   auto one = [&](size_t i) {
     const Draft& draft = drafts[i];
-    Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round), i, purpose ^ kStreamCandidate);
+    Rng rng = Rng::keyed(context_.seed, context_.task.key, round, i, purpose ^ kStreamCandidate);
     try {
       auto m = draft.sketch < 0 ? context_.space.run_function(context_.task, rng)
                                 : context_.space.materialise(context_.task, context_.space.sketches()[draft.sketch],
                                                              draft.decisions ? &*draft.decisions : nullptr, rng);
       if (!m) {
-        refused[i] = std::string(m.error().code());
+        refused[i] = m.error();
         return;
       }
       out[i] = describe(context_, draft.sketch, std::move(*m), draft.origin, features);
     } catch (const InternalError& bug) {
-      refused[i] =
-          "internal-error";  // a bug in a rule, postproc or primitive costs one candidate; it is counted by this name
+      // A bug in a rule, postproc or primitive costs one candidate.
+      refused[i] = Refusal(candidate_internal_error, bug.what());
     }
   };
   const size_t piece = 32;
   for (size_t begin = 0; begin < drafts.size(); begin += piece) {
     if (context_.pause) context_.pause();
+    if (context_.give_up && context_.give_up()) break;
     size_t end = std::min(drafts.size(), begin + piece);
     if (context_.threads <= 1) {
       for (size_t i = begin; i < end; ++i) one(i);
@@ -58,8 +61,11 @@ std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draf
       arena.execute([&] { tbb::parallel_for(begin, end, one); });
     }
   }
-  for (const std::string& code : refused)
-    if (!code.empty()) ++refusals[code];
+  for (const std::optional<Refusal>& r : refused) {
+    if (!r) continue;
+    std::string code(r->code());
+    if (++refusals.counts[code] == 1) refusals.examples[code] = r->diagnostic().message;
+  }
   return out;
 }
 

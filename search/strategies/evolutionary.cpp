@@ -10,7 +10,7 @@ namespace tilewright {
 namespace {
 
 struct Constants {
-  int population = 512, init_min_unmeasured = 50, max_fail = 5, generations = 4, genetic_max_fail = 10;
+  int init_min_unmeasured = 50, max_fail = 5, genetic_max_fail = 10, empty_rounds = 5;
   double init_measured_ratio = 0.2, mutate_prob = 0.85, eps_greedy = 0.05;
 };
 enum Stream : uint64_t { kSample = 1, kParent = 2, kMutate = 3, kGreedy = 4, kReplayElite = 5 };
@@ -21,14 +21,36 @@ class Evolutionary : public SearchStrategy {
 
   std::vector<Candidate> ask(int n, int round) override {
     if (context_.space.sketches().empty()) return {};
+    for (int i = 0; i < constants_.empty_rounds && !context_.give_up(); ++i) {
+      // Each try has random streams of its own.
+      std::vector<Candidate> picked = search(n, static_cast<uint64_t>(round) | static_cast<uint64_t>(i) << 32);
+      if (!picked.empty()) return picked;
+    }
+    return {};
+  }
+
+  void tell(const std::vector<Settled>& settled) override {
+    for (const Settled& s : settled) {
+      sent_.insert(s.candidate.program_hash);
+      if (s.status == TrialStatus::ok && s.candidate.sketch >= 0) good_.push_back(s);
+    }
+    std::stable_sort(good_.begin(), good_.end(),
+                     [](const Settled& a, const Settled& b) { return a.seconds < b.seconds; });
+    size_t most = static_cast<size_t>(constants_.init_measured_ratio * context_.population);
+    if (good_.size() > most) good_.resize(most);
+  }
+
+ private:
+  /// One round of evolution; nothing: it met only programs that were sent before.
+  std::vector<Candidate> search(int n, uint64_t round) {
     std::vector<Candidate> measured = elites();
-    std::vector<Candidate> unmeasured = sample(constants_.population - static_cast<int>(measured.size()), round);
+    std::vector<Candidate> unmeasured = sample(context_.population - static_cast<int>(measured.size()), round);
     std::vector<Candidate> population = measured;
     population.insert(population.end(), unmeasured.begin(), unmeasured.end());
     if (population.empty()) return {};
     std::vector<Candidate> best;  // the heap of the round: unseen programs, best first
     std::set<Hash64> in_best;
-    for (int generation = 0; generation <= constants_.generations; ++generation) {
+    for (int generation = 0; generation <= context_.generations; ++generation) {
       if (generation > 0) population = evolve(population, round, generation);
       score(population, round, generation);
       for (const Candidate& c : population)
@@ -40,18 +62,6 @@ class Evolutionary : public SearchStrategy {
     return pick(best, unmeasured, n, round);
   }
 
-  void tell(const std::vector<Settled>& settled) override {
-    for (const Settled& s : settled) {
-      sent_.insert(s.candidate.program_hash);
-      if (s.status == TrialStatus::ok && s.candidate.sketch >= 0) good_.push_back(s);
-    }
-    std::stable_sort(good_.begin(), good_.end(),
-                     [](const Settled& a, const Settled& b) { return a.seconds < b.seconds; });
-    size_t most = static_cast<size_t>(constants_.init_measured_ratio * constants_.population);
-    if (good_.size() > most) good_.resize(most);
-  }
-
- private:
   std::vector<Candidate> elites() const {
     std::vector<Candidate> out;
     for (const Settled& s : good_) {
@@ -62,12 +72,11 @@ class Evolutionary : public SearchStrategy {
   }
 
   /// Fresh samples: batches until enough are legal, or too many batches were barren.
-  std::vector<Candidate> sample(int batch, int round) {
+  std::vector<Candidate> sample(int batch, uint64_t round) {
     std::vector<Candidate> out;
     for (int attempt = 0, barren = 0;
          static_cast<int>(out.size()) < constants_.init_min_unmeasured && barren < constants_.max_fail; ++attempt) {
-      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round),
-                           static_cast<uint64_t>(attempt), kSample);
+      Rng rng = Rng::keyed(context_.seed, context_.task.key, round, static_cast<uint64_t>(attempt), kSample);
       std::vector<Draft> drafts;
       for (int i = 0; i < batch; ++i)
         drafts.push_back({static_cast<SketchId>(rng.below(context_.space.sketches().size())), std::nullopt, "sample"});
@@ -81,10 +90,9 @@ class Evolutionary : public SearchStrategy {
     return out;
   }
 
-  void score(std::vector<Candidate>& population, int round, int generation) const {
+  void score(std::vector<Candidate>& population, uint64_t round, int generation) const {
     if (!context_.model || !context_.model->trained()) {
-      Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round),
-                           static_cast<uint64_t>(generation), kGreedy * 7);
+      Rng rng = Rng::keyed(context_.seed, context_.task.key, round, static_cast<uint64_t>(generation), kGreedy * 7);
       for (Candidate& c : population) c.predicted = static_cast<float>(rng.uniform());
       return;
     }
@@ -97,20 +105,19 @@ class Evolutionary : public SearchStrategy {
   }
 
   /// A generation: each slot picks a parent by roulette and mutates it, else keeps the parent.
-  std::vector<Candidate> evolve(const std::vector<Candidate>& parents, int round, int generation) {
+  std::vector<Candidate> evolve(const std::vector<Candidate>& parents, uint64_t round, int generation) {
     std::vector<double> weights;
     for (const Candidate& c : parents) weights.push_back(std::max(1e-6, static_cast<double>(c.predicted)));
-    std::vector<Candidate> next(constants_.population);
-    std::vector<bool> filled(constants_.population, false);
-    std::vector<size_t> last_parent(constants_.population, 0);
+    std::vector<Candidate> next(context_.population);
+    std::vector<bool> filled(context_.population, false);
+    std::vector<size_t> last_parent(context_.population, 0);
     std::set<size_t> kept;
     for (int attempt = 0; attempt <= constants_.genetic_max_fail; ++attempt) {
       std::vector<Draft> drafts;
       std::vector<int> slots;
-      for (int slot = 0; slot < constants_.population; ++slot) {
+      for (int slot = 0; slot < context_.population; ++slot) {
         if (filled[slot]) continue;
-        Rng rng = Rng::keyed(context_.seed, context_.task.key,
-                             static_cast<uint64_t>(round) << 16 | static_cast<uint64_t>(generation),
+        Rng rng = Rng::keyed(context_.seed, context_.task.key, round << 16 | static_cast<uint64_t>(generation),
                              static_cast<uint64_t>(slot) << 8 | static_cast<uint64_t>(attempt), kParent);
         size_t parent = rng.weighted(weights);
         last_parent[slot] = parent;
@@ -138,7 +145,7 @@ class Evolutionary : public SearchStrategy {
       }
       if (std::find(filled.begin(), filled.end(), false) == filled.end()) break;
     }
-    for (int slot = 0; slot < constants_.population; ++slot)
+    for (int slot = 0; slot < context_.population; ++slot)
       if (!filled[slot]) next[slot] = parents[last_parent[slot]];
     return next;
   }
@@ -155,8 +162,8 @@ class Evolutionary : public SearchStrategy {
 
   /// The best, then a few random ones; each list stands in when the other is used up.
   std::vector<Candidate> pick(const std::vector<Candidate>& best, const std::vector<Candidate>& unmeasured, int n,
-                              int round) {
-    Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round), 0, kGreedy);
+                              uint64_t round) {
+    Rng rng = Rng::keyed(context_.seed, context_.task.key, round, 0, kGreedy);
     std::vector<size_t> order(unmeasured.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     rng.shuffle(std::span<size_t>(order));

@@ -18,7 +18,7 @@ class Replay : public SearchStrategy {
   std::vector<Candidate> ask(int n, int round) override {
     std::vector<Candidate> out;
     if (!function_ && context_.space.sketches().empty()) return out;
-    for (int attempt = 0; attempt < kMaxFail && static_cast<int>(out.size()) < n; ++attempt) {
+    for (int attempt = 0; attempt < kMaxFail && static_cast<int>(out.size()) < n && !context_.give_up(); ++attempt) {
       std::vector<Draft> drafts;
       int wanted = n - static_cast<int>(out.size());
       Rng rng = Rng::keyed(context_.seed, context_.task.key, static_cast<uint64_t>(round),
@@ -27,7 +27,8 @@ class Replay : public SearchStrategy {
         drafts.push_back({function_ ? -1 : static_cast<SketchId>(rng.below(context_.space.sketches().size())),
                           std::nullopt, "sample"});
       evaluated_ += wanted;
-      for (auto& c : evaluator_.evaluate(drafts, round, static_cast<uint64_t>(attempt), false, refusals_))
+      for (auto& c :
+           evaluator_.evaluate(drafts, static_cast<uint64_t>(round), static_cast<uint64_t>(attempt), false, refusals_))
         if (c && seen_.insert(c->program_hash).second) out.push_back(std::move(*c));
     }
     return out;

@@ -35,7 +35,17 @@ struct StrategyContext {
   CostModel* model;  ///< null: none
   uint64_t seed = 0;
   int threads = 1;
-  std::function<void()> pause;  ///< called between pieces of work: parks while a timing needs the machine quiet
+  int population = 512, generations = 4;  ///< of evolutionary search
+  /// Called between pieces of work: measuring goes on, and a timing that needs the machine quiet gets it.
+  std::function<void()> pause;
+  /// True: nobody wants the answer any more (the run stops); what ask() returns then is thrown away.
+  std::function<bool()> give_up;
+};
+
+/// Refused candidates by code, with the first message of each.
+struct Refusals {
+  std::map<std::string, int64_t> counts;
+  std::map<std::string, std::string> examples;
 };
 
 class SearchStrategy {
@@ -44,12 +54,13 @@ class SearchStrategy {
   /// Up to n candidates for round `round`; fewer, or none, when the space is exhausted.
   virtual std::vector<Candidate> ask(int n, int round) = 0;
   virtual void tell(const std::vector<Settled>&) = 0;
-  /// Refusals met while sampling and mutating, by code.
-  const std::map<std::string, int64_t>& refusals() const { return refusals_; }
+  /// Refusals met while sampling and mutating, since the start.
+  const Refusals& refusals() const { return refusals_; }
+  /// Candidates that were replayed, since the start.
   int64_t evaluated() const { return evaluated_; }
 
  protected:
-  std::map<std::string, int64_t> refusals_;
+  Refusals refusals_;
   int64_t evaluated_ = 0;
 };
 
@@ -68,9 +79,9 @@ struct Draft {
 class Evaluator {
  public:
   explicit Evaluator(const StrategyContext& context) : context_(context) {}
-  /// One result per draft; nothing where the candidate was refused (the code is counted).
-  std::vector<std::optional<Candidate>> evaluate(const std::vector<Draft>&, int round, uint64_t purpose, bool features,
-                                                 std::map<std::string, int64_t>& refusals) const;
+  /// One result per draft; nothing where the candidate was refused (counted by code).
+  std::vector<std::optional<Candidate>> evaluate(const std::vector<Draft>&, uint64_t round, uint64_t purpose,
+                                                 bool features, Refusals& refusals) const;
 
  private:
   const StrategyContext& context_;

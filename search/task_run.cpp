@@ -1,0 +1,357 @@
+#include "search/task_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "costmodel/features/schema.h"
+#include "search/baseline.h"
+
+namespace tilewright {
+
+namespace {
+
+/// A task whose rounds bring nothing valid is stopped (product: a dead end).
+constexpr int kBarrenRounds = 3;
+
+Result<Space> make_space(const Task& task, const TunerOptions& o) {
+  TW_TRY(SpaceParts parts, parts_for(o.preset, task.target));
+  for (const std::string& rule : o.without_rules) std::erase(parts.rules, rule);
+  if (!o.space_text.empty()) return Space::from_schedule_file(task, parts, o.space_text, o.space_file);
+  if (!o.space.empty()) return Space::from_function(task, parts, o.space);
+  return Space::from_rules(task, parts);
+}
+
+// A round without 0.5 % says little, five in a row say that the search has settled (search.md §8).
+constexpr size_t kPatience = 5;
+constexpr double kGain = 0.005;
+
+bool no_gain(const std::vector<double>& best_after) {
+  const size_t n = best_after.size();
+  return n > kPatience && best_after[n - 1] > (1 - kGain) * best_after[n - 1 - kPatience];
+}
+
+Trial make_trial(size_t task, std::string trace) {
+  Trial t;
+  t.task = task;
+  t.trace = std::move(trace);
+  t.trace_key = content_key(t.trace);
+  return t;
+}
+
+}  // namespace
+
+TaskRun::TaskRun(size_t index, const Task& task, const TunerOptions& options, Hooks hooks, Space space)
+    : index_(index), task_(task), options_(options), hooks_(std::move(hooks)), space_(std::move(space)) {
+  report_.name = task.name;
+  progress_.weight = task.weight;
+}
+
+Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task, const TunerOptions& options,
+                                                 Hooks hooks) {
+  TW_TRY(Space space, make_space(task, options));
+  std::unique_ptr<TaskRun> run(new TaskRun(index, task, options, std::move(hooks), std::move(space)));
+  std::string name = options.strategy;
+  if (name.empty()) name = run->space_.has_skeleton() ? "evolutionary" : "replay_func";
+  const auto& strategies = Registry<StrategyFactory>::instance();
+  const StrategyFactory* factory = strategies.find(name);
+  if (!factory) {
+    std::string hint = strategies.suggestion(name);
+    Refusal r(strategy_unknown, fmt::format("no search strategy is called \"{}\"", name));
+    return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
+  }
+  if (factory->uses_model) {
+    ModelOptions model;
+    model.parameters = options.preset == "metaschedule" ? "metaschedule" : "tilewright";
+    TW_TRY(const FeatureSchema* schema, feature_schema("tvm164"));
+    model.schema = schema->hash;
+    model.target_kind = task.target.is_cpu() ? "cpu" : "cuda";
+    TW_TRY(run->model_, make_cost_model(options.cost_model.empty() ? "gbdt" : options.cost_model, model));
+  }
+  run->context_.reset(new StrategyContext{task, run->space_, run->model_.get(), options.seed, options.threads,
+                                          options.population, options.generations, run->hooks_.pause,
+                                          run->hooks_.give_up});
+  run->strategy_ = factory->make(*run->context_);
+  return run;
+}
+
+void TaskRun::announce() {
+  TaskStart e;
+  e.task = static_cast<int64_t>(index_);
+  e.name = task_.name;
+  e.program = task_.program_text;
+  e.workload_key = content_key(fmt::format("{}\n{}", task_.program_text, e.ir_version));
+  e.anchor_key = e.workload_key;
+  e.shape = task_.name;
+  e.flops = task_.flop;
+  e.bytes = task_.min_bytes;
+  e.target_name = task_.target.name;
+  e.target = task_.target.text();
+  e.target_key = content_key(e.target);
+  e.target_class = content_key(task_.target.arch);
+  e.mode = options_.mode;
+  e.weight = task_.weight;
+  e.sketches = static_cast<int64_t>(space_.sketches().size());
+  hooks_.emit(e);
+}
+
+Trial TaskRun::baseline_trial(int64_t number) const {
+  const bool given = index_ < options_.baselines.size() && !options_.baselines[index_].empty();
+  Trial t = make_trial(index_, given ? options_.baselines[index_] : trace_to_json(baseline_schedule(task_).trace()));
+  t.number = number;
+  t.origin = "baseline";
+  return t;
+}
+
+Status TaskRun::take_baseline(Trial trial, const JobResult& r) {
+  baseline_ = std::move(trial);
+  if (r.status == TrialStatus::unspecified) return {};  // stopped before it ran
+  baseline_.number = r.trial;
+  if (r.status == TrialStatus::ok) {
+    report_.baseline_ns = incumbent_ns_ = r.median_ns;
+    return {};
+  }
+  if (info(r.status).owner == Owner::environment) {
+    // The machine would not settle: go on without a number to compare with, and say so.
+    Warning w;
+    w.code = "baseline-not-timed";
+    w.message =
+        fmt::format("the untuned program of {} could not be timed: {} {}", task_.name, to_string(r.status), r.detail);
+    w.help = "run `tilewright doctor`";
+    w.task = static_cast<int64_t>(index_);
+    hooks_.emit(w);
+    if (r.median_ns > 0) report_.baseline_ns = r.median_ns;
+    return {};
+  }
+  return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", task_.name,
+                                                    to_string(r.status), r.detail.empty() ? "" : ": ", r.detail))
+                    .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
+}
+
+Proposal TaskRun::propose(int64_t round) {
+  // Sizes follow what is planned, not what has arrived: they are the same however fast results come.
+  const int64_t left = options_.trials - planned_;
+  const int n = static_cast<int>(std::min<int64_t>(left, planned_ < 64 ? options_.first_batch : options_.batch));
+  Proposal p;
+  p.task = index_;
+  p.round = round;
+  p.candidates = strategy_->ask(n, progress_.rounds);
+  if (hooks_.give_up()) return p;
+  ++progress_.rounds;
+  RoundStart e;
+  e.round = round;
+  e.task = static_cast<int64_t>(index_);
+  e.candidates = static_cast<int64_t>(p.candidates.size());
+  hooks_.emit(e);
+  report_refusals(round, p.candidates.size());
+  for (const Candidate& c : p.candidates) {
+    Trial t = make_trial(index_, trace_to_json(c.trace));
+    t.round = round;
+    t.origin = c.origin;
+    t.sketch = c.sketch < 0 ? "" : space_.sketches()[c.sketch].name;
+    p.trials.push_back(std::move(t));
+  }
+  planned_ += static_cast<int64_t>(p.candidates.size());
+  if (p.candidates.empty()) close("the space is exhausted");
+  if (planned_ >= options_.trials) close("trials");
+  return p;
+}
+
+/// The funnel of a round: what was replayed and refused, and how many of the rest were chosen.
+void TaskRun::report_refusals(int64_t round, size_t chosen) {
+  CandidatesRefused e;
+  e.round = round;
+  e.task = static_cast<int64_t>(index_);
+  e.stage = "replayed";
+  const Refusals& now = strategy_->refusals();
+  for (const auto& [code, n] : now.counts) {
+    int64_t more = n - seen_refusals_.counts[code];
+    if (more == 0) continue;
+    e.reasons[code] = more;
+    e.lost += more;
+    if (!seen_refusals_.examples.contains(code)) e.examples[code] = now.examples.at(code);
+  }
+  e.kept = strategy_->evaluated() - seen_evaluated_ - e.lost;
+  seen_refusals_ = now;
+  seen_evaluated_ = strategy_->evaluated();
+  hooks_.emit(e);
+  CandidatesRefused selected;
+  selected.round = round;
+  selected.task = e.task;
+  selected.stage = "selected";
+  selected.kept = static_cast<int64_t>(chosen);
+  selected.lost = e.kept - selected.kept;
+  hooks_.emit(selected);
+}
+
+std::vector<Settled> TaskRun::settle(const Proposal& p, const std::vector<JobResult>& results,
+                                     const std::vector<bool>& known) {
+  std::vector<Settled> settled;
+  int64_t ok = 0, at_fault = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const JobResult& r = results[i];
+    if (r.status == TrialStatus::unspecified) continue;  // stopped, or the budget was spent, before it was measured
+    Trial trial = p.trials[i];
+    trial.number = r.trial;  // a known result keeps the number under which it was measured
+    Settled x{p.candidates[i], r.status, r.median_ns * 1e-9, false};
+    x.cut_short = std::count(r.flags.begin(), r.flags.end(), "cut_short") > 0;
+    ++report_.trials;
+    if (r.status == TrialStatus::ok) {
+      ++ok;
+      take_ok(trial, x, r);
+    } else {
+      ++report_.failed[std::string(to_string(r.status))];
+      at_fault += info(r.status).owner != Owner::environment;
+    }
+    watch(r, known[i]);
+    settled.push_back(std::move(x));
+  }
+  if (ok > 0)
+    barren_rounds_ = 0;
+  else if (at_fault > 0 && ++barren_rounds_ == kBarrenRounds)
+    stop(fmt::format("{} rounds without a valid candidate", kBarrenRounds));
+  progress_.best_after.push_back(good_.empty() ? std::numeric_limits<double>::infinity() : good_.front().seconds);
+  if (options_.until_no_gain && report_.trials < options_.trials && no_gain(progress_.best_after))
+    end(fmt::format("no gain in {} rounds", kPatience));
+  return settled;
+}
+
+void TaskRun::take_ok(const Trial& trial, const Settled& x, const JobResult& r) {
+  ++report_.ok;
+  auto at = std::upper_bound(good_.begin(), good_.end(), x.seconds,
+                             [](double seconds, const Good& g) { return seconds < g.seconds; });
+  const bool best = at == good_.begin();
+  const bool first = good_.empty();
+  good_.insert(at, {x.seconds, trial});
+  const double previous_ns = first ? 0 : good_[good_.size() > 1 ? 1 : 0].seconds * 1e9;
+  if (good_.size() > static_cast<size_t>(std::max(options_.finalists, 1))) good_.pop_back();
+  if (!best) return;
+  Best e;
+  e.task = static_cast<int64_t>(index_);
+  e.trial = trial.number;
+  e.trace_key = trial.trace_key;
+  e.stage = r.stage;
+  e.median_ns = r.median_ns;
+  e.ci_lo_ns = r.ci_lo_ns;
+  e.ci_hi_ns = r.ci_hi_ns;
+  if (!first) e.previous_ns = previous_ns;
+  e.origin = trial.origin;
+  hooks_.emit(e);
+  incumbent_ns_ = incumbent_ns_ > 0 ? std::min(incumbent_ns_, r.median_ns) : r.median_ns;
+}
+
+/// The circuit breaker sees results in slot order. Failures of the machine that an earlier start of the run met say
+/// nothing about the machine now.
+void TaskRun::watch(const JobResult& r, bool known) {
+  if (stopped_ || !machine_failure_.empty()) return;
+  const bool machine = info(r.status).owner == Owner::environment;
+  if (known && machine) return;
+  measure::Outcome outcome;
+  outcome.status = r.status;
+  outcome.exec = r.exec;
+  breaker_.tell(outcome);
+  switch (breaker_.tripped(!machine)) {
+    case measure::CircuitBreaker::Trip::no:
+      return;
+    case measure::CircuitBreaker::Trip::task:
+      return stop(breaker_.text());
+    case measure::CircuitBreaker::Trip::device:
+      machine_failure_ = breaker_.text();
+  }
+}
+
+void TaskRun::learn(int64_t round, const std::vector<Settled>& settled) {
+  strategy_->tell(settled);
+  if (!model_) return;
+  std::vector<Sample> samples;
+  for (const Settled& x : settled) {
+    if (info(x.status).label == ModelLabel::none) continue;  // says nothing about the candidate
+    Sample sample;
+    sample.task = task_.key;
+    sample.key = x.candidate.program_hash;
+    sample.rows = x.candidate.features;
+    if (sample.rows.values.empty()) continue;
+    sample.label = x.status != TrialStatus::ok ? Label::invalid : x.cut_short ? Label::lower_bound : Label::measured;
+    sample.seconds = x.seconds;
+    samples.push_back(std::move(sample));
+  }
+  if (!model_->update(samples)) return;
+  ModelReport fit = model_->report();
+  ModelFit e;
+  e.round = round;
+  e.task = static_cast<int64_t>(index_);
+  e.samples = static_cast<int64_t>(fit.samples);
+  e.model = model_->digest();
+  for (const MetricValue& m : fit.incoming) e.metrics[std::string(m.name)] = m.value;
+  hooks_.emit(e);
+}
+
+void TaskRun::close(const std::string& reason) {
+  progress_.finished = true;
+  if (report_.stop_reason.empty()) report_.stop_reason = reason;
+}
+
+void TaskRun::end(const std::string& reason) {
+  stopped_ = true;
+  report_.stop_reason = reason;  // also when the last round was already planned
+  progress_.finished = true;
+}
+
+/// An end that a person should know about.
+void TaskRun::stop(const std::string& reason) {
+  if (stopped_) return;
+  end(reason);
+  Warning w;
+  w.code = "task-stopped";
+  w.message = fmt::format("{}: {}", task_.name, reason);
+  w.task = static_cast<int64_t>(index_);
+  hooks_.emit(w);
+}
+
+void TaskRun::conclude(Measuring* measuring) {
+  TaskReport& r = report_;
+  r.refused = strategy_->refusals().counts;
+  if (good_.empty()) {
+    r.verdict = "no valid candidate";
+  } else {
+    // Contender 0 is the best of the screening; the untuned program takes part.
+    std::vector<Trial> contenders;
+    for (const Good& g : good_) contenders.push_back(g.trial);
+    contenders.push_back(baseline_);
+    size_t winner = 0;
+    std::optional<measure::Outcome> outcome;
+    if (measuring) outcome = measuring->shoot_out(contenders);
+    r.best_ns = good_.front().seconds * 1e9;
+    r.verdict = "best of the screening";
+    if (outcome && !outcome->measurements.empty()) {
+      double best = std::numeric_limits<double>::infinity();
+      for (const measure::Measurement& x : outcome->measurements)
+        if (x.n > 0 && x.median < best) best = x.median, winner = static_cast<size_t>(x.contender);
+      r.verdict = "confirmed";
+      // Within half a percent of contender 0, contender 0 is kept: a winner is never picked by noise.
+      for (const measure::Paired& p : outcome->paired)
+        if (static_cast<size_t>(p.contender) == winner && winner != 0 && p.ratio > 0.995)
+          winner = 0, r.verdict = "tied: kept the incumbent";
+      for (const measure::Measurement& x : outcome->measurements)
+        if (static_cast<size_t>(x.contender) == winner)
+          r.best_ns = x.median, r.best_lo_ns = x.ci_lo, r.best_hi_ns = x.ci_hi;
+      for (const measure::Measurement& x : outcome->measurements)
+        if (static_cast<size_t>(x.contender) + 1 == contenders.size() && x.n > 0) r.baseline_ns = x.median;
+    }
+    r.best_trace = contenders[winner].trace;
+    r.best_trial = contenders[winner].number;
+    if (winner + 1 == contenders.size()) r.verdict = "the untuned program is the fastest";
+  }
+  TaskDone e;
+  e.task = static_cast<int64_t>(index_);
+  e.reason = r.stop_reason;
+  e.trials = r.trials;
+  e.ok = r.ok;
+  for (const auto& [status, n] : r.failed) e.failed += n, e.failures[status] = n;
+  if (r.best_trial >= 0) e.best_trial = r.best_trial;
+  e.best_ns = r.best_ns;
+  hooks_.emit(e);
+}
+
+}  // namespace tilewright
