@@ -55,18 +55,20 @@ size_t SampleStore::add(std::span<const Sample> batch) {
              sample.seconds);
     auto [it, inserted] = samples_.insert_or_assign({sample.task, sample.key}, sample);
     fresh += inserted;
-    if (sample.label != Label::measured) continue;
-    double& best = best_[sample.task];
+    if (sample.label == Label::invalid) continue;
+    double& best = (sample.label == Label::measured ? best_ : best_bound_)[sample.task];
     best = best == 0 ? sample.seconds : std::min(best, sample.seconds);
   }
+  // A trial that was cut short counts: early in a task most are, and they tell what is slow.
   valid_ = static_cast<size_t>(
       std::count_if(samples_.begin(), samples_.end(), [](const auto& s) { return s.second.label != Label::invalid; }));
   return fresh;
 }
 
 double SampleStore::best(Hash64 task) const {
-  auto it = best_.find(task);
-  return it == best_.end() ? 0 : it->second;
+  if (auto it = best_.find(task); it != best_.end()) return it->second;
+  auto it = best_bound_.find(task);
+  return it == best_bound_.end() ? 0 : it->second;
 }
 
 double SampleStore::label(const Sample& sample) const {

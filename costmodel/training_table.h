@@ -39,8 +39,9 @@ class SampleStore {
   /// Returns the number of samples that were not there before.
   size_t add(std::span<const Sample>);
   size_t size() const { return samples_.size(); }
+  /// Samples with a time, whole or cut short.
   size_t valid() const { return valid_; }
-  /// Smallest measured time; 0 if no candidate of the task was measured.
+  /// Smallest measured time; the smallest lower bound while all trials were cut short; 0 if none was valid.
   double best(Hash64 task) const;
   double label(const Sample&) const;
   const std::map<std::pair<Hash64, Hash64>, Sample>& samples() const { return samples_; }
@@ -49,7 +50,7 @@ class SampleStore {
 
  private:
   std::map<std::pair<Hash64, Hash64>, Sample> samples_;
-  std::map<Hash64, double> best_;
+  std::map<Hash64, double> best_, best_bound_;  ///< by task: of whole measurements, of those cut short
   size_t valid_ = 0;
 };
 

@@ -96,6 +96,7 @@ std::string print_instruction(const Instruction& instruction) {
   for (size_t i = 0; i < instruction.outputs.size(); ++i) line += (i ? ", " : "") + name_of(instruction.outputs[i]);
   bool list = p.outputs == OutputShape::blocks || p.outputs == OutputShape::loops || p.outputs == OutputShape::ints;
   if (list && instruction.outputs.size() == 1) line += ",";
+  if (list && instruction.outputs.empty()) line = "[]";  // a list of none, as it is unpacked
   if (!line.empty()) line += " = ";
   std::vector<std::string> order = p.python_order;
   if (order.empty()) {

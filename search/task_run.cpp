@@ -276,7 +276,18 @@ void TaskRun::learn(int64_t round, const std::vector<Settled>& settled) {
     sample.seconds = x.seconds;
     samples.push_back(std::move(sample));
   }
-  if (!model_->update(samples)) return;
+  if (Status updated = model_->update(samples); !updated) {
+    if (said_model_fails_) return;
+    said_model_fails_ = true;  // once: the search goes on with what the model was
+    Diagnostic d = updated.error().diagnostic();
+    Warning w;
+    w.code = updated.error().code();
+    w.message = fmt::format("the cost model of {} cannot be trained: {}", task_.name, d.message);
+    w.help = d.help;
+    w.task = static_cast<int64_t>(index_);
+    hooks_.emit(w);
+    return;
+  }
   ModelReport fit = model_->report();
   ModelFit e;
   e.round = round;

@@ -80,6 +80,7 @@ class TaskRun {
   measure::CircuitBreaker breaker_;
   int barren_rounds_ = 0;  ///< in a row, without one valid candidate
   bool stopped_ = false;
+  bool said_model_fails_ = false;
   std::string machine_failure_;
   Refusals seen_refusals_;  ///< what earlier candidates.refused events told
   int64_t seen_evaluated_ = 0;

@@ -125,6 +125,11 @@ const std::vector<Setting>& all_settings() {
       text<&O::cost_model>("search.cost_model", "cost model; empty: gbdt"),
       number<&O::finalists, 1>("search.finalists", "candidates", "that the final comparison measures again", true),
       number<&O::first_batch, 1>("search.first_batch", "candidates", "per round below 64 results"),
+      number<&O::generations, 0>("search.generations", "generations", "of evolutionary search in a round"),
+      number<&O::lag, -1>("search.lag", "rounds",
+                          "that the search is ahead of the measurements, so that both go on at the same time; "
+                          "-1: as the preset says (tilewright 1, metaschedule 0)"),
+      number<&O::population, 1>("search.population", "candidates", "of one generation of evolutionary search"),
       text<&O::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule"),
       text<&O::scheduler>("search.scheduler", "which task gets the next round: gradient or round-robin"),
       number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),

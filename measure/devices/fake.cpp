@@ -296,10 +296,15 @@ Result<FakeConfig> FakeConfig::parse(std::string_view text) {
   if (text.empty()) return c;
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return refuse(fake_config_invalid, "expected one JSON object");
-  const std::map<std::string, double*> numbers{{"base_us", &c.base_us}, {"spread", &c.spread},
-                                               {"noise", &c.noise},     {"device_offset", &c.device_offset},
-                                               {"bimodal", &c.bimodal}, {"warm_up", &c.warm_up},
-                                               {"canary", &c.canary},   {"drift_per_minute", &c.drift_per_minute}};
+  const std::map<std::string, double*> numbers{{"base_us", &c.base_us},
+                                               {"untuned", &c.untuned},
+                                               {"spread", &c.spread},
+                                               {"noise", &c.noise},
+                                               {"device_offset", &c.device_offset},
+                                               {"bimodal", &c.bimodal},
+                                               {"warm_up", &c.warm_up},
+                                               {"canary", &c.canary},
+                                               {"drift_per_minute", &c.drift_per_minute}};
   for (const auto& [key, value] : json.items()) {
     auto it = numbers.find(key);
     if (it != numbers.end() && value.is_number()) {
@@ -399,7 +404,7 @@ std::string fake_fault(const FakeConfig& config, const FakeTrace& trace, std::st
 double fake_time_ns(const FakeConfig& config, const FakeTrace& trace, int device) {
   double time = 1000 * number(trace, "time_us", 0);
   if (time == 0) {
-    time = 1000 * config.base_us;
+    time = 1000 * config.base_us * (trace.decisions.empty() ? config.untuned : 1);
     for (size_t i = 0; i < trace.decisions.size(); ++i) {
       Rng rng = Rng::keyed(config.seed, hash_text("optimum"), i);
       double optimum = 6 * rng.uniform(), value = std::log2(1.0 + static_cast<double>(std::abs(trace.decisions[i])));

@@ -2,9 +2,10 @@
 // real exec and its builder in the real build worker, so a crash is a crash and a hang is a hang.
 //
 // Time is a function of (trace decisions, device, seed): base_us · Π over decisions of a penalty for its distance from
-// a secret optimum, times log-normal noise per sample. Settings come as one JSON object, for all trials:
-//   {"seed": 1, "base_us": 100, "spread": 0.3, "noise": 0.005, "device_offset": 0.0, "drift_per_minute": 0.0,
-//   "bimodal": 0.0,
+// a secret optimum, times log-normal noise per sample; a trace without decisions (the untuned program) takes `untuned`
+// times base_us. Settings come as one JSON object, for all trials:
+//   {"seed": 1, "base_us": 100, "untuned": 10, "spread": 0.3, "noise": 0.005, "device_offset": 0.0,
+//    "drift_per_minute": 0.0, "bimodal": 0.0,
 //    "warm_up": 0.0, "clock": [1000, 900], "real_time": false, "canary": 1.0,
 //    "faults": [{"fault": "segv", "p": 0.05}, …]}
 // and per candidate from any string of the form "fake.KEY=VALUE" in its trace ("fake.fault=hang", "fake.time_us=12.5",
@@ -25,7 +26,8 @@ TW_REFUSAL_CODE(fake_config_invalid, "fake-config-invalid",
 
 struct FakeConfig {
   uint64_t seed = 1;
-  double base_us = 100, spread = 0.3, noise = 0.005, device_offset = 0, drift_per_minute = 0, bimodal = 0, warm_up = 0;
+  double base_us = 100, untuned = 10, spread = 0.3, noise = 0.005, device_offset = 0, drift_per_minute = 0, bimodal = 0,
+         warm_up = 0;
   std::vector<double> clock{1000};  ///< MHz, one per block, the last one for ever
   bool real_time = false;
   double canary = 1;                                   ///< canary time over its baseline

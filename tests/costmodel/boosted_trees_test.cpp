@@ -97,6 +97,24 @@ TEST(TrainingTable, LabelsFollowTheBestOfTheirTask) {
   EXPECT_THROW(store.add(batch), InternalError);
 }
 
+TEST(TrainingTable, WhileAllTrialsAreCutShortTheSmallestBoundIsTheBest) {
+  SampleStore store;
+  std::vector<Sample> batch(2);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i] = synthetic(1, i);
+    batch[i].label = Label::lower_bound;
+    batch[i].seconds = 1e-3 * static_cast<double>(i + 1);
+  }
+  store.add(batch);
+  EXPECT_EQ(store.valid(), 2u);
+  EXPECT_EQ(store.label(batch[0]), 1);
+  EXPECT_EQ(store.label(batch[1]), 0.5);
+  Sample whole = synthetic(1, 9);
+  whole.seconds = 4e-3;
+  store.add(std::vector<Sample>{whole});
+  EXPECT_EQ(store.label(whole), 1);
+}
+
 TEST(BoostedTrees, ParametersAreNamed) {
   ModelOptions options;
   options.parameters = "tilewrigth";

@@ -20,7 +20,8 @@ namespace tilewright {
 
 class RandomProgram {
  public:
-  explicit RandomProgram(Rng rng) : rng_(rng) {}
+  /// `integers`: no floating type, so that sums may be reassociated.
+  explicit RandomProgram(Rng rng, bool integers = false) : rng_(rng), integers_(integers) {}
 
   ProgramRef make() {
     int inputs = static_cast<int>(rng_.between(1, 2)), blocks = static_cast<int>(rng_.between(1, 4));
@@ -63,7 +64,8 @@ class RandomProgram {
   }
   DType random_dtype() {
     static const std::vector<DType> kTypes{kFloat32, kFloat32, kInt32, kFloat16, kInt8, kInt64};
-    return pick(kTypes);
+    static const std::vector<DType> kIntegers{kInt32, kInt8, kInt64};
+    return pick(integers_ ? kIntegers : kTypes);
   }
   std::vector<int64_t> random_shape() {
     std::vector<int64_t> shape(rng_.below(5));
@@ -274,9 +276,10 @@ class RandomProgram {
   }
 
   Rng rng_;
+  bool integers_;
   std::vector<Buffer> params_, readable_;
 };
 
-inline ProgramRef random_program(Rng rng) { return RandomProgram(rng).make(); }
+inline ProgramRef random_program(Rng rng, bool integers = false) { return RandomProgram(rng, integers).make(); }
 
 }  // namespace tilewright
