@@ -42,7 +42,8 @@ Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
              "multi_level_tiling",
              "parallelize_vectorize_unroll",
              "random_compute_location"};
-  if (preset == "tilewright") p.rules.insert(p.rules.begin() + 4, "packed_tiling");
+  if (preset == "tilewright")  // before add_rfactor, which leaves re-associated reductions alone
+    p.rules.insert(p.rules.begin() + 3, {"row_fusion", "reassociate_reduction", "packed_tiling"});
   p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"};
   p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.05}};
   if (preset == "tilewright") p.mutators = {{"tile_size", 0.75}, {"compute_location", 0.05}, {"categorical", 0.20}};

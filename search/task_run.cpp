@@ -71,7 +71,7 @@ Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task,
   }
   run->context_.reset(new StrategyContext{task, run->space_, run->model_.get(), options.seed, options.threads,
                                           options.population, options.generations, run->hooks_.pause,
-                                          run->hooks_.give_up});
+                                          run->hooks_.give_up, options.preset != "metaschedule"});
   run->strategy_ = factory->make(*run->context_);
   return run;
 }

@@ -217,9 +217,12 @@ void Emitter::while_loop(const While& s) {
 }
 
 void Emitter::attribute(const AttrStmt& s) {
-  if (s.key == "fast_math") {
+  if (s.key == "fast_math" || (s.key == "reassociate" && !is_const(s.value, 0))) {
     llvm::FastMathFlags saved = flags_;
-    flags_.setFast();
+    if (s.key == "fast_math")
+      flags_.setFast();
+    else  // the order of the terms is free, and with it which zero an extremum of zeros is
+      flags_.setAllowReassoc(), flags_.setNoSignedZeros();
     stmt(s.body);
     flags_ = saved;
     return;

@@ -17,6 +17,13 @@ bool acts_below(const std::string& key) {
   return key.starts_with("pragma_") || key == "nontemporal" || key == "fast_math" || key == "reassociate" ||
          key == "excess_precision";
 }
+// "tilewright.reassociate" is written "reassociate" from here on.
+std::string plain(const std::string& key) {
+  constexpr std::string_view prefix = "tilewright.";
+  if (!key.starts_with(prefix)) return key;
+  std::string rest = key.substr(prefix.size());
+  return acts_below(rest) ? rest : key;
+}
 // Annotations that only a GPU realises.
 bool gpu_only(const std::string& key) {
   return key.starts_with("tilewright.") || key.starts_with("software_pipeline") || key == "auto_copy" ||
@@ -39,8 +46,8 @@ class DropBlocks : public Rewriter {
     check(block->annotations);
     Stmt body = block->body;
     for (auto it = block->annotations.rbegin(); it != block->annotations.rend(); ++it) {
-      if (!acts_below(it->first)) continue;
-      body = make_stmt<AttrStmt>(Expr(), it->first, value_of(it->second), body);
+      if (!acts_below(plain(it->first))) continue;
+      body = make_stmt<AttrStmt>(Expr(), plain(it->first), value_of(it->second), body);
     }
     return body;
   }
@@ -55,7 +62,7 @@ class DropBlocks : public Rewriter {
   }
   void check(const AttrDict& annotations) {
     for (const auto& [key, value] : annotations)
-      if (cpu_ && gpu_only(key))
+      if (cpu_ && gpu_only(plain(key)))
         refusal = Refusal(annotation_not_on_target, fmt::format("annotation \"{}\" has no meaning on a CPU", key));
   }
   bool cpu_;

@@ -28,6 +28,7 @@ constexpr size_t red_zone = 256;
 constexpr unsigned char red_byte = 0xA5;
 constexpr size_t stagger = 128;  // buffer i starts 128·i bytes past a page: nobody wins or loses by 4 KiB aliasing
 constexpr double coarse_ns = 10'000;
+constexpr double undisturbed_ns = 100e6;  // one preemption of a few ms is small against a longer sample
 constexpr double steal_share = 0.05;  // of a block's time: more stolen time disturbs the whole block
 
 /// One mapping that holds buffers with red zones around each.
@@ -210,7 +211,7 @@ class CpuDevice final : public Device {
       double ns = 0;
       if (Attempt<void> ran = sample(object, group, spec.launches_per_sample, ns); !ran)
         return tl::unexpected(ran.error());
-      if (preemptions() + pool_->preemptions() != interrupted) {
+      if (ns < undisturbed_ns && preemptions() + pool_->preemptions() != interrupted) {
         ++block.discarded;
         continue;
       }

@@ -98,7 +98,13 @@ void store(const Summary& s, Measurement& m) {
   m.cycles = m.median * m.clock_mhz * 1e-3;
 }
 
-Attempt<Measurement> sample_until_known(Sampler& sampler, const RunSpec& spec, Measurement m) {
+/// Samples of the first block: three, fewer where one alone uses up the budget.
+uint32_t first_samples(const MeasurePolicy& policy, double about_ns) {
+  double budget = policy.budget_us * 1e3;
+  return std::min(about_ns > 10 * budget ? 1u : about_ns > budget ? 2u : 3u, policy.block);
+}
+
+Attempt<Measurement> sample_until_known(Sampler& sampler, const RunSpec& spec, Measurement m, double about_ns) {
   const MeasurePolicy& policy = spec.policy;
   const double cut_first = spec.incumbent_ns * (1 + policy.cut_ppm * 1e-6);
   const double cut_later = spec.incumbent_ns * (1 + 0.6 * policy.cut_ppm * 1e-6);
@@ -107,7 +113,7 @@ Attempt<Measurement> sample_until_known(Sampler& sampler, const RunSpec& spec, M
   int extra = 0;
   for (;;) {
     uint32_t room = policy.max_samples - std::min<uint32_t>(policy.max_samples, static_cast<uint32_t>(samples.size()));
-    uint32_t want = samples.empty() ? std::min(3u, policy.block) : policy.block;
+    uint32_t want = samples.empty() ? first_samples(policy, about_ns) : policy.block;
     auto block = sampler.block(std::clamp(room, 1u, std::max(1u, want)), m);
     if (!block) return tl::unexpected(block.error());
     samples.insert(samples.end(), block->ns.begin(), block->ns.end());
@@ -148,8 +154,10 @@ Attempt<uint32_t> launches_per_sample(Device& device, size_t slot, const RunSpec
   return static_cast<uint32_t>(std::clamp(std::ceil(warm_sample_ns / ns), 1.0, 1e5));
 }
 
-Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks) {
-  auto launches = launches_per_sample(device, slot, spec, hooks);
+Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks,
+                                      double about_ns) {
+  const bool long_enough = about_ns > 10 * warm_sample_ns;
+  auto launches = long_enough ? Attempt<uint32_t>(1) : launches_per_sample(device, slot, spec, hooks);
   if (!launches) return tl::unexpected(launches.error());
   Measurement m;
   m.mode = spec.mode;
@@ -157,7 +165,7 @@ Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec
   m.timer = device.timer();
   m.launches_per_sample = *launches;
   Sampler sampler(device, slot, spec, *launches, hooks);
-  auto result = sample_until_known(sampler, spec, m);
+  auto result = sample_until_known(sampler, spec, m, about_ns);
   sampler.close_window();
   if (result) result->coarse = sampler.coarse;
   return result;

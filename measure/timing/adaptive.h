@@ -15,8 +15,10 @@ struct TimingHooks {
   std::function<void(bool on)> quiet;              ///< a timing window opens or closes
 };
 
-/// Fills everything of a Measurement but contender, canary and counters.
-Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks);
+/// Fills everything of a Measurement but contender, canary and counters. `about_ns`: time of a check launch, an upper
+/// estimate that spares long kernels the batching probe and samples beyond their budget; 0: unknown.
+Attempt<Measurement> measure_adaptive(Device& device, size_t slot, const RunSpec& spec, const TimingHooks& hooks,
+                                      double about_ns = 0);
 
 /// Launches that make one sample: 1 when cold; warm samples are batched to 100 µs, because a timer read costs tens of
 /// ns.

@@ -17,8 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A candidate whose fastest check launch takes this many times the incumbent's time, and at least so long, is cut short
-// before it is timed. A check launch is slower than a timed one (cold pages and caches), never by so much.
-constexpr double hopeless_ratio = 10, hopeless_ns = 2e6;
+// before it is timed. A check launch is slower than a timed one (cold pages and caches), but not by so much.
+constexpr double hopeless_ratio = 4, hopeless_ns = 2e6;
 constexpr double floor_margin = 0.95;  // below this share of the roofline time a result is implausible
 
 std::string describe(const CheckReport& report) {
@@ -250,7 +250,7 @@ Attempt<void> TrialRunner::time(const TrialTask& task, const TrialHooks& hooks, 
     }
   } else {
     for (size_t c = 0; c < task.artifacts.size(); ++c) {
-      auto m = measure_adaptive(device_, c, task.spec, timing);
+      auto m = measure_adaptive(device_, c, task.spec, timing, task.spec.check ? fastest_check_ns_ : 0);
       if (!m) {
         // Wrong values say more than times that will not settle, and may be why they do not.
         if (m.error().status == TrialStatus::noisy || m.error().status == TrialStatus::throttled)

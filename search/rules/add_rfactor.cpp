@@ -10,7 +10,9 @@ constexpr int kJobsPerCore = 16, kInnermostLimit = 64;
 
 std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) {
   auto block = s.block(rv);
-  if (!block || !needs_rfactor(s, **block, int64_t{context.target.cores} * kJobsPerCore)) return {s};
+  if (!block || has_annotation(**block, "tilewright.reassociate") ||
+      !needs_rfactor(s, **block, int64_t{context.target.cores} * kJobsPerCore))
+    return {s};
   const Schedule original = s;
   std::vector<IterType> types = loop_types(s, **block);
   int spatial_count = 0;

@@ -160,7 +160,9 @@ class Evolutionary : public SearchStrategy {
     return mutator->apply(context_.space.sketches()[sketch], decisions, rng);
   }
 
-  /// The best, then a few random ones; each list stands in when the other is used up.
+  /// The best, then a few random ones; each list stands in when the other is used up. With `spread`, the random ones come
+  /// from the sketches of which fewest were sent, there is at least one in a batch, and while no model is trained all are
+  /// random: a sketch of a dozen points would otherwise never be seen among millions.
   std::vector<Candidate> pick(const std::vector<Candidate>& best, const std::vector<Candidate>& unmeasured, int n,
                               uint64_t round) {
     Rng rng = Rng::keyed(context_.seed, context_.task.key, round, 0, kGreedy);
@@ -169,11 +171,26 @@ class Evolutionary : public SearchStrategy {
     rng.shuffle(std::span<size_t>(order));
     std::vector<Candidate> out;
     size_t at_best = 0, at_random = 0;
-    const int greedy = n - static_cast<int>(n * constants_.eps_greedy);
+    const bool trained = context_.model && context_.model->trained();
+    int random = static_cast<int>(n * constants_.eps_greedy);
+    if (context_.spread) random = trained ? std::max(1, random) : n;
+    const int greedy = n - random;
+    auto next_random = [&] {
+      if (context_.spread)
+        std::rotate(order.begin() + static_cast<std::ptrdiff_t>(at_random),
+                    std::min_element(order.begin() + static_cast<std::ptrdiff_t>(at_random), order.end(),
+                                     [&](size_t a, size_t b) {
+                                       return sent_of_[unmeasured[a].sketch] < sent_of_[unmeasured[b].sketch];
+                                     }),
+                    order.end());
+      return order[at_random++];
+    };
     while (static_cast<int>(out.size()) < n && (at_best < best.size() || at_random < order.size())) {
       bool take_best = static_cast<int>(out.size()) < greedy ? at_best < best.size() : at_random >= order.size();
-      const Candidate& c = take_best ? best[at_best++] : unmeasured[order[at_random++]];
-      if (sent_.insert(c.program_hash).second) out.push_back(c);
+      const Candidate& c = take_best ? best[at_best++] : unmeasured[next_random()];
+      if (!sent_.insert(c.program_hash).second) continue;
+      ++sent_of_[c.sketch];
+      out.push_back(c);
     }
     return out;
   }
@@ -182,6 +199,7 @@ class Evolutionary : public SearchStrategy {
   Evaluator evaluator_;
   Constants constants_;
   std::set<Hash64> sent_;
+  std::map<SketchId, int64_t> sent_of_;  ///< number of candidates sent, by sketch
   std::vector<Settled> good_;
 };
 

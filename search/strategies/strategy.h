@@ -40,6 +40,7 @@ struct StrategyContext {
   std::function<void()> pause;
   /// True: nobody wants the answer any more (the run stops); what ask() returns then is thrown away.
   std::function<bool()> give_up;
+  bool spread = false;  ///< random picks spread over the sketches (not what MetaSchedule does)
 };
 
 /// Refused candidates by code, with the first message of each.
