@@ -29,7 +29,7 @@ constexpr unsigned char red_byte = 0xA5;
 constexpr size_t stagger = 128;  // buffer i starts 128·i bytes past a page: nobody wins or loses by 4 KiB aliasing
 constexpr double coarse_ns = 10'000;
 constexpr double undisturbed_ns = 100e6;  // one preemption of a few ms is small against a longer sample
-constexpr double steal_share = 0.05;  // of a block's time: more stolen time disturbs the whole block
+constexpr double steal_share = 0.05;      // of a block's time: more stolen time disturbs the whole block
 
 /// One mapping that holds buffers with red zones around each.
 class Arena {

@@ -160,9 +160,9 @@ class Evolutionary : public SearchStrategy {
     return mutator->apply(context_.space.sketches()[sketch], decisions, rng);
   }
 
-  /// The best, then a few random ones; each list stands in when the other is used up. With `spread`, the random ones come
-  /// from the sketches of which fewest were sent, there is at least one in a batch, and while no model is trained all are
-  /// random: a sketch of a dozen points would otherwise never be seen among millions.
+  /// The best, then a few random ones; each list stands in when the other is used up. With `spread`, the random ones
+  /// come from the sketches of which fewest were sent, there is at least one in a batch, and while no model is trained
+  /// all are random: a sketch of a dozen points would otherwise never be seen among millions.
   std::vector<Candidate> pick(const std::vector<Candidate>& best, const std::vector<Candidate>& unmeasured, int n,
                               uint64_t round) {
     Rng rng = Rng::keyed(context_.seed, context_.task.key, round, 0, kGreedy);
