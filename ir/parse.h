@@ -4,6 +4,8 @@
 // Also: expressions and index-map lambdas over given variables, which traces and schedule files hold.
 #pragma once
 
+#include <map>
+
 #include "ir/program.h"
 #include "ir/python_syntax.h"
 #include "support/result.h"
@@ -18,8 +20,12 @@ struct ParsedProgram {
   Diagnostics warnings;
 };
 
-/// The program is well-formed as text; ir/verify.h checks its structure.
-tl::expected<ParsedProgram, Diagnostics> parse_program(std::string_view text, std::string file_name);
+/// Values for symbolic extents, by name: the program is read as if the text had the constant in that place.
+using Extents = std::map<std::string, int64_t, std::less<>>;
+
+/// The program is well-formed as text; ir/verify.h checks its structure. A value that no extent takes is an error.
+tl::expected<ParsedProgram, Diagnostics> parse_program(std::string_view text, std::string file_name,
+                                                       const Extents& extents = {});
 
 /// An expression over the given variables (by name), as `print(Expr)` writes it.
 tl::expected<Expr, Diagnostics> parse_expr(std::string_view text, const std::vector<Var>& variables = {},

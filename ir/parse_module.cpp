@@ -301,6 +301,10 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
   function_ = f.get();
   loops_.clear();
   for (const py::Parameter& p : s.type_params) {
+    if (auto value = fixed(p.name)) {
+      define_new(p.name, int_imm(*value, kInt64), p.range);
+      continue;
+    }
     Var v = f->symbolic.emplace_back(make_var(std::string(p.name), kInt64));
     define_new(p.name, Expr(v), p.range);
   }
@@ -340,15 +344,33 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
   program.functions.push_back(std::move(done));
 }
 
+Diagnostics Reader::unused_extents() const {
+  Diagnostics out;
+  for (const auto& [name, value] : extents_) {
+    if (std::ranges::find(declared_extents_, name) != declared_extents_.end()) continue;
+    std::string near = did_you_mean(name, declared_extents_);
+    out.push_back({std::string(text_code::extent_unknown.text),
+                   fmt::format("the program has no symbolic extent \"{}\"", name),
+                   {},
+                   {},
+                   near.empty() ? "" : fmt::format("did you mean \"{}\"?", near)});
+  }
+  return out;
+}
+
 }  // namespace tilewright::text
 
 namespace tilewright {
 
-tl::expected<ParsedProgram, Diagnostics> parse_program(std::string_view text, std::string file_name) {
+tl::expected<ParsedProgram, Diagnostics> parse_program(std::string_view text, std::string file_name,
+                                                       const Extents& extents) {
   py::Tree tree = py::parse_module(std::string(text), std::move(file_name));
   ErrorList errors(tree.source);
   text::Reader reader(tree, errors);
+  reader.fix(extents);
   ProgramRef program = reader.program();
+  if (errors.empty() && tree.errors.empty())
+    if (Diagnostics unused = reader.unused_extents(); !unused.empty()) return tl::unexpected(std::move(unused));
   if (!errors.empty() || !tree.errors.empty()) {
     errors.append(tree.errors);
     return tl::unexpected(errors.sorted());

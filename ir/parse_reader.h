@@ -88,6 +88,10 @@ class Reader {
   ProgramRef program();
   SourceMap take_spans() { return std::move(spans_); }
   Diagnostics take_warnings() { return std::move(warnings_); }
+  /// Before program(): see Extents.
+  void fix(const Extents& extents) { extents_ = extents; }
+  /// After program(): values that nothing took.
+  Diagnostics unused_extents() const;
 
   // For expressions outside programs.
   void define(std::string_view name, Meaning, TextRange where = {});
@@ -215,6 +219,12 @@ class Reader {
   bool assign_call(const py::Call&, std::string_view callee, const py::Name& target, TextRange, Body&);
   void bind_value(const py::Name&, Expr value, TextRange, Body&);
   void symbolic(const py::Name&, DType);
+  /// The value given for an extent that is being declared.
+  std::optional<int64_t> fixed(std::string_view name) {
+    declared_extents_.emplace_back(name);
+    auto it = extents_.find(name);
+    return it == extents_.end() ? std::nullopt : std::optional(it->second);
+  }
   void annotated(const py::AnnotatedAssign&, Body&);
   void augmented(const py::AugmentedAssign&, Body&);
   void store(const Buffer&, std::vector<Expr> index, const Operand& value, const py::Expr* from, TextRange, Body&);
@@ -258,6 +268,8 @@ class Reader {
   const py::Tree& tree_;
   ErrorList& errors_;
   SourceMap spans_;
+  Extents extents_;
+  std::vector<std::string> declared_extents_;
   Diagnostics warnings_;
   std::deque<py::Tree> subtrees_;   ///< of string extents: names point into their texts
   std::optional<TextRange> place_;  ///< where errors of a string extent are shown

@@ -20,6 +20,7 @@ TW_REFUSAL_CODE(nesting_too_deep, "nesting-too-deep", "more than 200 levels of n
 TW_REFUSAL_CODE(not_expressible_in_dialect, "not-expressible-in-dialect", "the older text has no form for this");
 // names and types
 TW_REFUSAL_CODE(undefined_name, "undefined-name", "a name that is not defined here");
+TW_REFUSAL_CODE(extent_unknown, "extent-unknown", "a value was given for a symbolic extent that the program has not");
 TW_REFUSAL_CODE(duplicate_name, "duplicate-name", "a name is defined twice");
 TW_REFUSAL_CODE(dtype_mismatch, "dtype-mismatch", "a value has another element type than its place needs");
 TW_REFUSAL_CODE(rank_mismatch, "rank-mismatch", "another number of indices than the buffer has dimensions");

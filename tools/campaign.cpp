@@ -179,16 +179,26 @@ class Reader {
         task.tags = list(value);
       else if (key == "weight")
         task.weight = value.value_or(1.0);
+      else if (key == "args" && value.is_table())
+        for (auto&& [name, x] : *value.as_table())
+          if (x.is_integer() && x.value_or(int64_t{0}) >= 1)
+            task.extents[std::string(name.str())] = x.value_or(int64_t{0});
+          else
+            error(campaign_malformed, x.source(), "args: expected a whole number of at least 1");
+      else if (key == "args")
+        error(campaign_malformed, value.source(), "args: expected a table such as { n = 4096 }");
       else if (key == "grid" && value.is_table())
         grid = value.as_table();
       else if (key == "grid")
         error(campaign_malformed, value.source(), "grid: expected a table such as { m = [1, 16], n = 4096 }");
       else
-        unknown(key, {"op", "file", "grid", "weight", "tags"});
+        unknown(key, {"op", "file", "grid", "args", "weight", "tags"});
     }
     if (task.op.empty() == task.file.empty())
       return error(campaign_malformed, t.source(),
                    fmt::format("a task needs one of op and file, found {}", task.op.empty() ? "none" : "both"));
+    if (!task.extents.empty() && task.file.empty())
+      return error(campaign_malformed, t.source(), "args belongs to a file; an operator takes its sizes from grid");
     if (grid && task.op.empty())
       return error(campaign_malformed, grid->source(), "grid belongs to an op, not to a file");
     std::vector<CampaignTask> product{task};

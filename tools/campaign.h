@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/parse.h"
 #include "tools/settings.h"
 
 namespace tilewright::tools {
@@ -16,6 +17,7 @@ struct CampaignTask {
   std::vector<std::pair<std::string, std::string>> parameters;
   std::map<std::string, Span> parameter_places;
   std::string file;  ///< as written, from the campaign file's folder
+  Extents extents;   ///< of the file's symbolic extents
   std::vector<std::string> tags;
   double weight = 1;
   Span place;

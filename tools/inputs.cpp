@@ -27,13 +27,14 @@ Result<std::string> read_file(const std::string& path) {
   return out;
 }
 
-std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, int& exit, Verified verified) {
+std::optional<ParsedProgram> read_program(Tool& tool, const std::string& path, int& exit, Verified verified,
+                                          const Extents& extents) {
   auto text = read_file(path);
   if (!text) {
     exit = tool.fail(text.error(), exit_usage);
     return std::nullopt;
   }
-  auto parsed = parse_program(*text, path == "-" ? "<stdin>" : path);
+  auto parsed = parse_program(*text, path == "-" ? "<stdin>" : path, extents);
   if (!parsed) {
     exit = tool.fail(parsed.error(), exit_usage);
     return std::nullopt;
@@ -92,6 +93,24 @@ Result<lowering::LowerOptions> lower_options(const Globals& globals) {
   for (const auto& [key, value] : globals.settings)
     if (key.starts_with("lower.")) given[key.substr(6)] = value;
   return lowering::LowerOptions::parse(given);
+}
+
+std::optional<Extents> read_extents(Tool& tool, const std::vector<std::string>& arguments) {
+  Extents out;
+  for (const std::string& text : arguments) {
+    const size_t equal = text.find('=');
+    int64_t value = 0;
+    if (equal != std::string::npos) {
+      const char *first = text.data() + equal + 1, *last = text.data() + text.size();
+      if (auto [end, error] = std::from_chars(first, last, value); error != std::errc() || end != last) value = 0;
+    }
+    if (equal == 0 || value < 1) {
+      tool.usage(fmt::format("--arg: expected NAME=N with N of at least 1, found \"{}\"", text));
+      return std::nullopt;
+    }
+    out[text.substr(0, equal)] = value;
+  }
+  return out;
 }
 
 std::optional<uint64_t> read_number(Tool& tool, const std::string& option, const std::string& text) {

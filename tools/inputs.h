@@ -17,7 +17,10 @@ Result<std::string> read_file(const std::string& path);
 enum class Verified : bool { no, yes };
 /// A program file, parsed and (unless told otherwise) checked by ir/verify. On failure everything has been reported and
 /// `exit` is set: 2 for text that is no program, 1 for a program that is not well-formed.
-std::optional<ParsedProgram> read_program(Tool&, const std::string& path, int& exit, Verified = Verified::yes);
+std::optional<ParsedProgram> read_program(Tool&, const std::string& path, int& exit, Verified = Verified::yes,
+                                          const Extents& extents = {});
+/// --arg NAME=N, possibly repeated; on failure it was reported.
+std::optional<Extents> read_extents(Tool&, const std::vector<std::string>& arguments);
 
 /// What came of a trace or schedule text on a program.
 struct Applied {

@@ -31,7 +31,7 @@ class Collector {
     for (const std::string& op : request_.ops)
       if (int exit = add(make_workload(op), 1)) return exit;
     for (const std::string& file : request_.files)
-      if (int exit = file.ends_with(".toml") ? campaign(file) : program(file, file, 1)) return exit;
+      if (int exit = file.ends_with(".toml") ? campaign(file) : program(file, file, 1, request_.extents)) return exit;
     return exit_yes;
   }
   RequestedTasks take() { return std::move(out_); }
@@ -56,12 +56,13 @@ class Collector {
     });
   }
 
-  int program(const std::string& path, const std::string& shown, double weight) {
+  int program(const std::string& path, const std::string& shown, double weight, const Extents& extents) {
     int exit = exit_yes;
-    auto parsed = read_program(tool_, path, exit);
+    auto parsed = read_program(tool_, path, exit, Verified::yes, extents);
     if (!parsed) return exit;
     if (auto function = schedulable_function(*parsed->program); !function) return tool_.fail(function.error());
     std::string name = path == "-" ? "stdin" : std::filesystem::path(shown).stem().string();
+    for (const auto& [extent, value] : extents) name += fmt::format(" {}={}", extent, value);
     if (out_.name.empty()) out_.name = slug(name);
     return each_target([&](const Target& target) {
       out_.tasks.push_back(
@@ -96,7 +97,8 @@ class Collector {
     for (const CampaignTask& task : read->tasks) {
       if (!wanted(task)) continue;
       any = true;
-      int exit = task.op.empty() ? program((folder / task.file).string(), task.file, task.weight) : from_operator(task);
+      int exit = task.op.empty() ? program((folder / task.file).string(), task.file, task.weight, task.extents)
+                                 : from_operator(task);
       if (exit) return exit;
     }
     if (!any) return tool_.usage(fmt::format("--only: {} has no workload with that id, operator or tag", path));

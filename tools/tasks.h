@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/parse.h"
 #include "search/task.h"
 #include "tools/campaign.h"
 #include "tools/settings.h"
@@ -14,6 +15,7 @@ namespace tilewright::tools {
 struct TaskRequest {
   std::vector<std::string> files;  ///< program text, or *.toml
   std::vector<std::string> ops;    ///< "gemm:m=512,n=512,k=512"
+  Extents extents;                 ///< of the program files' symbolic extents
   std::vector<std::string> only;   ///< ids or tags of a suite's workloads; empty: all
 };
 

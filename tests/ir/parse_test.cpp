@@ -150,6 +150,34 @@ TEST(ParseExpr, TypesFollowTheOperands) {
   EXPECT_EQ(type("1 / 0"), "literal-out-of-range");
 }
 
+constexpr const char* kSymbolic = R"(@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m * 2), "float32")
+    B = T.match_buffer(b, (n, m * 2), "float32")
+    for i, j in T.grid(n, m * 2):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+)";
+
+TEST(ParseProgram, ValuesForSymbolicExtents) {
+  auto fixed = parse_program(kSymbolic, "f.py", {{"n", 8}, {"m", 3}});
+  ASSERT_TRUE(fixed) << render_text(fixed.error()[0]);
+  EXPECT_TRUE(fixed->program->main()->symbolic.empty());
+  std::string text = print(*fixed->program);
+  EXPECT_NE(text.find("T.grid(8, 6)"), std::string::npos) << text;
+  auto half = parse_program(kSymbolic, "f.py", {{"m", 3}});
+  ASSERT_TRUE(half);
+  ASSERT_EQ(half->program->main()->symbolic.size(), 1u);
+  EXPECT_EQ(half->program->main()->symbolic[0]->name, "n");
+  auto unknown = parse_program(kSymbolic, "f.py", {{"nn", 3}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error()[0].code, "extent-unknown");
+  EXPECT_EQ(unknown.error()[0].help, "did you mean \"n\"?");
+}
+
 TEST(ParseExpr, Lambdas) {
   auto map = parse_lambda("lambda i, j: (i // 16, j % 16 + i,)", 2);
   ASSERT_TRUE(map);

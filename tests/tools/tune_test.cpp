@@ -30,6 +30,29 @@ TEST_F(Tune, DryRunListsTheTasksOfACampaign) {
   EXPECT_EQ(flag["tasks"][0]["trials"], 9);
 }
 
+TEST_F(Tune, SymbolicExtentsGetTheirValues) {
+  std::string text = kMatmul;
+  text.replace(text.find("def main("), text.find(":\n    for") - text.find("def main("),
+               "def main(A: T.Buffer((\"n\", 64), "
+               "\"float32\"), B: T.Buffer((64, 64), \"float32\"), C: T.Buffer((\"n\", 64), \"float32\"))");
+  text.replace(text.find("T.grid(64,"), 10, "T.grid(n,");
+  write("mm.py", text);
+  Ran flag = run({"tune", "mm.py", "--arg", "n=32", "--dry-run", "--json", "--target", kTarget});
+  ASSERT_EQ(flag.code, 0) << flag.out;
+  EXPECT_EQ(flag.json()["tasks"][0]["task"], "mm n=32");
+  EXPECT_NE(run({"show", "mm.py", "--arg", "n=32"}).out.find("T.grid(32, 64, 64)"), std::string::npos);
+  write("c.toml", "[[task]]\nfile = \"mm.py\"\nargs = { n = 16 }\n[[task]]\nfile = \"mm.py\"\nargs = { n = 48 }\n");
+  Ran campaign = run({"tune", "c.toml", "--dry-run", "--json", "--target", kTarget});
+  ASSERT_EQ(campaign.code, 0) << campaign.out;
+  EXPECT_EQ(campaign.json()["tasks"][1]["task"], "mm n=48");
+  Ran unknown = run({"tune", "mm.py", "--arg", "nn=32", "--dry-run"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("[extent-unknown]"), std::string::npos) << unknown.err;
+  EXPECT_EQ(run({"tune", "mm.py", "--arg", "n=0", "--dry-run"}).code, 2);
+  write("bad.toml", "[[task]]\nop = \"gemm\"\nargs = { n = 16 }\n");
+  EXPECT_EQ(run({"tune", "bad.toml", "--dry-run"}).code, 2);
+}
+
 TEST_F(Tune, SuitesAreCampaignsAndOnlyPicksFromThem) {
   Ran ran = run({"tune", TW_SOURCE_DIR "/bench/suites/suite.toml", "--only", "smoke", "--dry-run", "--json", "--target",
                  kTarget});

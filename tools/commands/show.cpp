@@ -142,10 +142,12 @@ int show_target(Tool& tool, const std::string& text) {
 }
 
 /// A program file, or an operator's text "gemm:m=8,n=8,k=8".
-std::optional<ProgramRef> workload_program(Tool& tool, const std::string& name, int& exit) {
+std::optional<ProgramRef> workload_program(Tool& tool, const std::string& name, const Arguments& arguments, int& exit) {
   bool is_operator = Registry<Operator>::instance().find(name.substr(0, name.find(':'))) != nullptr;
   if (!is_operator) {
-    auto parsed = read_program(tool, name, exit);
+    auto extents = read_extents(tool, arguments.all("--arg"));
+    if (!extents) return exit = exit_usage, std::nullopt;
+    auto parsed = read_program(tool, name, exit, Verified::yes, *extents);
     if (!parsed) return std::nullopt;
     return parsed->program;
   }
@@ -202,7 +204,7 @@ int show_lowered(Tool& tool, const Program& program, const std::string& as) {
 
 int show_program(Tool& tool, const std::string& name, const Arguments& arguments) {
   int exit = exit_yes;
-  auto program = workload_program(tool, name, exit);
+  auto program = workload_program(tool, name, arguments, exit);
   if (program) program = scheduled(tool, *program, arguments, exit);
   if (!program) return exit;
   std::string as = arguments.get("--as", "program");
@@ -217,7 +219,7 @@ int show_program(Tool& tool, const std::string& name, const Arguments& arguments
 /// The sketches of a workload on a target, as traces without decisions.
 int show_space(Tool& tool, const std::string& name, const Arguments& arguments) {
   int exit = exit_yes;
-  auto program = workload_program(tool, name, exit);
+  auto program = workload_program(tool, name, arguments, exit);
   if (!program) return exit;
   auto target = parse_target(tool.globals().target);
   if (!target) return tool.fail(target.error(), exit_usage);
@@ -313,6 +315,7 @@ int show_operations(Tool& tool, const std::string& object, bool all) {
                     {"max_args", op.max_args},
                     {"doc", entry.doc}});
   }
+  if (list.empty()) tool.say("none is registered in this build; `show operations` lists the mathematics\n");
   tool.field(object, std::move(list));
   return exit_yes;
 }
@@ -407,6 +410,7 @@ const RegisterCommand entry{
       {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
      {{"--as", "FORM",
        "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},
+      {"--arg", "NAME=N", "of a program file: value of a symbolic extent; may be repeated", 1, true},
       {"--trace", "FILE", "of a program: after this trace"},
       {"--dialect", "D", "of a program: current (default) or classic"}},
      run}};

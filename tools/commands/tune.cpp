@@ -103,7 +103,10 @@ Status settle_threads(TuneRun& run) {
 int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   std::string named = arguments.get("--run");
   if (arguments.has("--name") && arguments.has("--resume")) named = "runs/" + slug(arguments.get("--name"));
-  TaskRequest request{arguments.all("WORKLOAD"), arguments.all("--op"), arguments.all("--only")};
+  TaskRequest request{arguments.all("WORKLOAD"), arguments.all("--op"), {}, arguments.all("--only")};
+  auto extents = read_extents(tool, arguments.all("--arg"));
+  if (!extents) return exit_usage;
+  request.extents = *extents;
   const bool none = request.files.empty() && request.ops.empty();
   if (none && named.empty()) {  // the embedded default
     request.ops = {"gemm:m=512,n=512,k=512,dtype=float32"};
@@ -231,6 +234,7 @@ const RegisterCommand entry{
     {{{"WORKLOAD", "program files, or campaign and suite files (*.toml); none: one matrix product of 512, for a minute",
        false, true}},
      {{"--op", "NAME:K=V,...", "a named operator; may be repeated (show ops lists them)", 1, true},
+      {"--arg", "NAME=N", "of program files: value of a symbolic extent; may be repeated", 1, true},
       {"--only", "WORD", "of a suite: only workloads with this id, operator or tag; may be repeated", 1, true},
       {"--trials", "N", "measured candidates per task (default 64)"},
       {"--budget", "TIME", "wall time: 90s, 20m, 2h; +10m extends a run"},
