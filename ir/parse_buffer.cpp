@@ -67,7 +67,7 @@ Expr Reader::extent(const py::Expr* e) {
   }
   std::function<void(const py::Expr*)> declare = [&](const py::Expr* x) {
     if (const py::Name* n = py::as<py::Name>(x); n && !find(n->id) && !is_module_alias(n->id, false)) {
-      if (auto value = fixed(n->id)) return define(n->id, int_imm(*value), e->range);
+      if (const py::Expr* value = fixed(n->id)) return define(n->id, value, e->range);
       Var v = make_var(std::string(n->id));
       if (function_) function_->symbolic.push_back(v);
       spans_.add(v.get(), e->range);

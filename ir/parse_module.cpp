@@ -301,8 +301,8 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
   function_ = f.get();
   loops_.clear();
   for (const py::Parameter& p : s.type_params) {
-    if (auto value = fixed(p.name)) {
-      define_new(p.name, int_imm(*value, kInt64), p.range);
+    if (const py::Expr* value = fixed(p.name)) {
+      define_new(p.name, value, p.range);
       continue;
     }
     Var v = f->symbolic.emplace_back(make_var(std::string(p.name), kInt64));
@@ -342,6 +342,13 @@ void Reader::function(const py::FunctionDef& s, Program& program) {
   FunctionRef done(f.release());
   spans_.add(done.get(), s.range);
   program.functions.push_back(std::move(done));
+}
+
+const py::Expr* Reader::fixed(std::string_view name) {
+  declared_extents_.emplace_back(name);
+  auto it = extents_.find(name);
+  if (it == extents_.end()) return nullptr;
+  return subtrees_.emplace_back(py::parse_expression(fmt::format("{}", it->second), tree_.source->file())).expression;
 }
 
 Diagnostics Reader::unused_extents() const {

@@ -219,12 +219,8 @@ class Reader {
   bool assign_call(const py::Call&, std::string_view callee, const py::Name& target, TextRange, Body&);
   void bind_value(const py::Name&, Expr value, TextRange, Body&);
   void symbolic(const py::Name&, DType);
-  /// The value given for an extent that is being declared.
-  std::optional<int64_t> fixed(std::string_view name) {
-    declared_extents_.emplace_back(name);
-    auto it = extents_.find(name);
-    return it == extents_.end() ? std::nullopt : std::optional(it->second);
-  }
+  /// The value given for an extent that is being declared, as a literal; null: none.
+  const py::Expr* fixed(std::string_view name);
   void annotated(const py::AnnotatedAssign&, Body&);
   void augmented(const py::AugmentedAssign&, Body&);
   void store(const Buffer&, std::vector<Expr> index, const Operand& value, const py::Expr* from, TextRange, Body&);

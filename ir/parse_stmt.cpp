@@ -324,7 +324,7 @@ void Reader::symbolic(const py::Name& n, DType d) {
     for (const Var& v : function_->symbolic)
       if (e && e->get() == v.get() && v->dtype == d) return;
   }
-  if (auto value = fixed(n.id)) return define_new(n.id, int_imm(*value, d), n.range);
+  if (const py::Expr* value = fixed(n.id)) return define_new(n.id, value, n.range);
   Var v = make_var(std::string(n.id), d);
   function_->symbolic.push_back(v);
   spans_.add(v.get(), n.range);
