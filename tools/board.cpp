@@ -40,7 +40,11 @@ std::string counts_text(const std::map<std::string, int64_t>& counts) {
 }
 
 Board::Board(std::string run, std::vector<BoardTask> tasks, const RunState& before)
-    : run_(std::move(run)), tasks_(std::move(tasks)), now_(before.elapsed_s), started_(before.elapsed_s) {
+    : run_(std::move(run)),
+      tasks_(std::move(tasks)),
+      funnels_(tasks_.size()),
+      now_(before.elapsed_s),
+      started_(before.elapsed_s) {
   for (const auto& [number, task] : before.tasks) {
     if (static_cast<size_t>(number) >= tasks_.size()) continue;
     BoardTask& row = tasks_[number];
@@ -73,6 +77,7 @@ std::optional<Note> Board::take(const JobResult& r, bool say) {
   if (!r.settled || r.task < 0 || static_cast<size_t>(r.task) >= tasks_.size()) return std::nullopt;
   BoardTask& row = tasks_[r.task];
   results_[r.trial] = r;
+  funnels_[r.task].apply(r, r.trial == row.baseline_trial);
   const bool good = r.status == TrialStatus::ok;
   if (r.trial == row.baseline_trial) {
     if (r.n > 0) row.baseline_ns = r.median_ns;
@@ -108,6 +113,8 @@ std::optional<Note> Board::apply(const Event& event) {
   } else if (auto* r = std::get_if<JobResult>(&event.body)) {
     device_s_ += static_cast<double>(r->device_us.value_or(0)) * 1e-6;
     return take(*r, true);
+  } else if (auto* refused = std::get_if<CandidatesRefused>(&event.body)) {
+    if (row(refused->task)) funnels_[refused->task].apply(*refused);
   } else if (auto* fit = std::get_if<ModelFit>(&event.body)) {
     auto it = fit->metrics.find("pair-accuracy");
     if (BoardTask* t = row(fit->task); t && it != fit->metrics.end()) t->accuracy = it->second;

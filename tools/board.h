@@ -10,6 +10,7 @@
 
 #include "database/replay.h"
 #include "support/events.h"
+#include "tools/funnel.h"
 
 namespace tilewright::tools {
 
@@ -58,13 +59,15 @@ class Board {
   double rate() const;                           ///< settled trials per second of this start
   /// "731 trials 9.2/s ok 712 failed 19 (run_timeout 11, …) 3 tasks, 1 done"
   std::string status() const;
-  /// Results that settled a trial, for the summary's warnings.
+  const Funnel& funnel(size_t task) const { return funnels_[task]; }
+  /// The result that settled a trial; null: none did.
   const JobResult* result(int64_t trial) const;
 
  private:
   std::optional<Note> take(const JobResult&, bool say);
   std::string run_;
   std::vector<BoardTask> tasks_;
+  std::vector<Funnel> funnels_;
   std::map<int64_t, JobResult> results_;
   std::map<std::string, int64_t> failures_;
   int64_t trials_ = 0, ok_ = 0, trials_before_ = 0;

@@ -138,6 +138,9 @@ void print_summary(Tool& tool, const TuneRun& run, const RunReport& report, cons
   print_winners(tool, run, report, board);
   print_time(tool, run, report, board);
   print_warnings(tool, report, board);
+  for (size_t i = 0; i < report.tasks.size(); ++i)
+    if (!report.tasks[i].best_ns || board.funnel(i).narrow())
+      tool.print(funnel_text(report.tasks[i].name, board.funnel(i)));
   print_next(tool, run, report, board);
 }
 

@@ -121,6 +121,15 @@ TEST_F(RunViews, ExplainARunCountsItsFailures) {
   Json statuses = run({"explain", "a31f", "--json"}).json()["tasks"][0]["statuses"];
   EXPECT_EQ(statuses["ok"]["count"], 2);
   EXPECT_EQ(statuses["wrong_result"]["first"], 2);
+  // The stages add up: what one keeps is what the next keeps and loses.
+  Json funnel = run({"explain", "a31f", "--json"}).json()["tasks"][0]["funnel"];
+  int64_t kept = 2;
+  for (const Json& stage : funnel) {
+    EXPECT_EQ(stage["kept"].get<int64_t>() + stage["lost"].get<int64_t>(), kept) << stage;
+    kept = stage["kept"];
+    EXPECT_EQ(stage["lost"], stage["stage"] == "correct" ? 1 : 0) << stage;
+  }
+  EXPECT_EQ(kept, 1);
   EXPECT_NE(run({"explain", "0"}).out.find("4.00x the winner's time"), std::string::npos);
 }
 

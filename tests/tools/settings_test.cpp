@@ -121,6 +121,17 @@ TEST_F(Baseline, IsADefaultAnEarlierWinnerOrATrace) {
   EXPECT_EQ(baseline("absent.py").code, 2);
 }
 
+using EverythingFails = ToolTest;
+
+TEST_F(EverythingFails, TheSummarySaysWhereAndWhy) {
+  write("fake.json", R"({"faults": [{"fault": "segv", "p": 1.0}]})");
+  Ran ran = run({"tune", "--op", "gemm:m=64,n=64,k=64", "--runner", "fake:fake.json", "--trials", "4", "--target",
+                 "x86-64-v3:cores=1"});
+  EXPECT_NE(ran.code, 0);
+  // The untuned program crashes as well, so that no candidate is to blame.
+  EXPECT_NE(ran.err.find("[baseline-fails]"), std::string::npos) << ran.out << ran.err;
+}
+
 using Doctor = ToolTest;
 
 TEST_F(Doctor, SaysWhatItMeasuredWhyAndHowToFixIt) {

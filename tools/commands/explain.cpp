@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "database/journal.h"
 #include "ir/parse.h"
 #include "ir/print.h"
 #include "lowering/pipeline.h"
@@ -223,10 +225,36 @@ int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named
   return exit_yes;
 }
 
-/// A run: per task the failures by kind, each with its first example.
+/// By task.
+Result<std::map<int64_t, Funnel>> funnels_of(const std::string& directory, const RunState& state) {
+  std::map<int64_t, Funnel> out;
+  TW_TRY(JournalReading read,
+         read_journal((std::filesystem::path(directory) / "events.jsonl").string(), [&](const Event& event) -> Status {
+           if (auto* refused = std::get_if<CandidatesRefused>(&event.body)) out[refused->task].apply(*refused);
+           if (auto* r = std::get_if<JobResult>(&event.body)) {
+             auto task = state.tasks.find(r->task);
+             const bool baseline =
+                 task != state.tasks.end() && !task->second.trials.empty() && task->second.trials.front() == r->trial;
+             out[r->task].apply(*r, baseline);
+           }
+           return {};
+         }));
+  return out;
+}
+
+Json funnel_json(const Funnel& funnel) {
+  Json stages = Json::array();
+  for (const FunnelStage& s : funnel.stages())
+    stages.push_back({{"stage", s.name}, {"kept", s.kept}, {"lost", s.lost}, {"reasons", s.reasons}});
+  return stages;
+}
+
+/// A run: per task the funnel, and the failures by kind, each with its first example.
 int explain_run(Tool& tool, const std::string& directory) {
   auto state = replay_run(directory);
   if (!state) return tool.fail(state.error());
+  auto funnels = funnels_of(directory, *state);
+  if (!funnels) return tool.fail(funnels.error());
   const std::string id = run_id(directory);
   Json tasks = Json::array();
   for (const auto& [number, task] : state->tasks) {
@@ -248,7 +276,9 @@ int explain_run(Tool& tool, const std::string& directory) {
                                                                        detail.empty() ? "" : " " + detail)));
       row[status] = {{"count", entry.first}, {"first", entry.second}, {"detail", detail}};
     }
-    tasks.push_back({{"task", task.start.name}, {"statuses", std::move(row)}});
+    tool.print(funnel_text(task.start.name, (*funnels)[number]));
+    tasks.push_back(
+        {{"task", task.start.name}, {"statuses", std::move(row)}, {"funnel", funnel_json((*funnels)[number])}});
   }
   tool.field("tasks", std::move(tasks));
   return exit_yes;
