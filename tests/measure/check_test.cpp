@@ -78,6 +78,25 @@ TEST(Check, AnotherOrderOfSummationPassesAndAMissingTermFails) {
   }
 }
 
+TEST(Check, ASerialSumOfMillionsOfSquaresPasses) {
+  constexpr int64_t k = 4'194'304;
+  Rng rng(7);
+  double exact = 0;
+  float serial = 0;
+  for (int64_t j = 0; j < k; ++j) {
+    float x = static_cast<float>(2 * rng.uniform() - 1);
+    exact += static_cast<double>(x) * x;
+    serial += x * x;
+  }
+  Tensor reference(kFloat32, {1}), found(kFloat32, {1});
+  reference.set(0, exact), found.set(0, serial);
+  BufferPlan plan = output(kFloat32, 1, static_cast<double>(k));
+  Tolerance t = tolerance_of(plan, CheckSet::random, rms(plan, bytes_of(reference)));
+  CheckReport report;
+  EXPECT_TRUE(compare_output(plan, t, bytes_of(reference), bytes_of(found), report)) << exact << " " << serial;
+  EXPECT_GT(std::abs(serial / exact - 1), 1e-4) << "the sum is too good to test anything";
+}
+
 TEST(Check, NotANumberAndInfinityMustCoincide) {
   Tensor r(kFloat32, {4}), x(kFloat32, {4});
   r.set(0, NAN), r.set(1, INFINITY), r.set(2, 1), r.set(3, 1);
