@@ -59,6 +59,16 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, bool con
       triple, target.arch, features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
+// Straight-line code of thousands of statements costs the SLP vectorizer minutes.
+constexpr size_t kSlpBlock = 4096;
+
+size_t largest_block(const llvm::Module& module) {
+  size_t most = 0;
+  for (const llvm::Function& f : module)
+    for (const llvm::BasicBlock& b : f) most = std::max(most, b.size());
+  return most;
+}
+
 // Free nests get LLVM's vectorizers and unroller; scheduled nests carry metadata that turns them off.
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
@@ -93,7 +103,7 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   });
   if (free_nest) {
     passes.addPass(llvm::LoopVectorizePass());
-    passes.addPass(llvm::SLPVectorizerPass());
+    if (largest_block(module) <= kSlpBlock) passes.addPass(llvm::SLPVectorizerPass());
     passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(2)));
     passes.addPass(llvm::InstCombinePass());
   }
