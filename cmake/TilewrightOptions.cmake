@@ -19,8 +19,7 @@ find_program(TILEWRIGHT_CCACHE ccache)
 if(TILEWRIGHT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths are hashed relative to the source folder, so that clones and worktrees share what they have compiled. Depend mode:
   # a miss costs one compilation, not a preprocessor run as well.
-  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=true CCACHE_ABSSTDERR=true CCACHE_DEPEND=true
-      CCACHE_SLOPPINESS=include_file_mtime,include_file_ctime ${TILEWRIGHT_CCACHE})
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=true CCACHE_ABSSTDERR=true CCACHE_DEPEND=true ${TILEWRIGHT_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()

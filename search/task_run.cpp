@@ -295,6 +295,7 @@ void TaskRun::learn(int64_t round, const std::vector<Settled>& settled) {
   e.samples = static_cast<int64_t>(fit.samples);
   e.model = model_->digest();
   for (const MetricValue& m : fit.incoming) e.metrics[std::string(m.name)] = m.value;
+  for (const MetricValue& m : fit.held_out) e.metrics["held-out " + std::string(m.name)] = m.value;
   hooks_.emit(e);
 }
 
