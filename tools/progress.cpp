@@ -76,7 +76,7 @@ Progress::Progress(Tool& tool, const TuneRun& run, ProgressKind kind)
   style_.utf8 = utf8_locale();
   if (kind_ == ProgressKind::plain)
     tool_.say(fmt::format("run {}   {} with: tilewright tune --run {}\n", run.id,
-                          run.resumed ? "went on; go on again" : "go on", run.directory));
+                          run.resumed ? "goes on; later again" : "go on", run.directory));
   if (kind_ == ProgressKind::live || kind_ == ProgressKind::plain) ticker_ = std::thread([this] { tick(); });
 }
 
