@@ -183,13 +183,15 @@ class CpuDevice final : public Device {
   }
   void unload_all() override { slots_.clear(); }
 
-  Attempt<void> launch(size_t slot, CheckSet set) override {
+  Attempt<double> launch(size_t slot, CheckSet set) override {
     Group& group = groups_.at(set);
     for (size_t i = 0; i < plan_.buffers.size(); ++i)
       if (plan_.buffers[i].is_output()) std::memset(group.pointers[i], poison_byte, plan_.buffers[i].bytes());
     restore(group);
     CpuPool::Undisturbed undisturbed(*pool_);
-    return call(slots_[slot], group);
+    uint64_t begin = clock_.now();
+    if (Attempt<void> done = call(slots_[slot], group); !done) return tl::unexpected(done.error());
+    return clock_.ns(clock_.now() - begin);
   }
 
   Attempt<Block> time(size_t slot, const BlockSpec& spec) override {

@@ -57,8 +57,9 @@ class Device {
   virtual Attempt<void> load(size_t slot, const Fd& artifact, const EntryInfo& entry) = 0;
   virtual void unload_all() = 0;
 
-  /// Selects a set of inputs, poisons the outputs, restores inout buffers, launches once and waits.
-  virtual Attempt<void> launch(size_t slot, CheckSet set) = 0;
+  /// Selects a set of inputs, poisons the outputs, restores inout buffers, launches once and waits. The time of the
+  /// launch in ns by the device's clock, cold and not to be ranked.
+  virtual Attempt<double> launch(size_t slot, CheckSet set) = 0;
   /// Launches on the last set of the plan, timed. Inout buffers are restored outside the timed part.
   virtual Attempt<Block> time(size_t slot, const BlockSpec& spec) = 0;
   /// Bytes of an output after the last launch; valid until the next one.

@@ -65,7 +65,7 @@ class Scripted : public Device {
   Attempt<void> bind(const CheckPlan&, uint64_t, int) override { return {}; }
   Attempt<void> load(size_t, const Fd&, const EntryInfo&) override { return {}; }
   void unload_all() override {}
-  Attempt<void> launch(size_t, CheckSet) override { return {}; }
+  Attempt<double> launch(size_t, CheckSet) override { return 0.0; }
   Attempt<Block> time(size_t slot, const BlockSpec& spec) override {
     Block b;
     order.push_back(slot);

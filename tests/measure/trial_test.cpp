@@ -143,7 +143,10 @@ TEST(Trial, WorkersKilledFromOutsideAreLostNotGuilty) {
     ASSERT_EQ(outcomes.size(), 1u);
     EXPECT_EQ(outcomes[0].status, worker_lost) << outcomes[0].detail;
   }
-  EXPECT_EQ(run_one(*measurer, fake_job(4)).status, ok);
+  // The other worker was killed, too: the agent may learn of it only when it hands it this job.
+  TrialStatus status = run_one(*measurer, fake_job(4)).status;
+  if (status == worker_lost) status = run_one(*measurer, fake_job(5)).status;
+  EXPECT_EQ(status, ok);
 }
 
 TEST(Trial, AKilledAgentLosesItsJobsAndComesBack) {
