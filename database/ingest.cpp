@@ -41,10 +41,12 @@ Status Ingest::take(const RunEnd& e) {
 
 Status Ingest::take(const TaskStart& e) {
   TW_TRY_VOID(check_key("workload_key of task.start", e.workload_key, workload_key(e.program, e.ir_version)));
+  std::string target = target_text(e.target, e.environment);
+  TW_TRY_VOID(check_key("target_key of task.start", e.target_key, text_key(target)));
   tasks_[e.task] = {e.workload_key, e.target_key, e.mode};
   Batch& batch = open_batch();
   batch.workloads.push_back({e.workload_key, e.anchor_key, e.program, e.ir_version, e.name, e.shape, e.flops, e.bytes});
-  batch.targets.push_back({e.target_key, e.target_class, e.target_name, e.target});
+  batch.targets.push_back({e.target_key, e.target_class, e.target_name, std::move(target)});
   return {};
 }
 
@@ -56,6 +58,7 @@ Status Ingest::take(const JobDispatched& e) {
 }
 
 Status Ingest::take(const JobResult& e) {
+  if (!e.record.empty()) return traces_.erase(e.trial), Status{};  // of the database already, under its own campaign
   auto task = tasks_.find(e.task);
   if (!started_ || task == tasks_.end())
     return refuse(journal_inconsistent, fmt::format("a result of task {}, which was never started", e.task));

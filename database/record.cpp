@@ -56,6 +56,22 @@ Key128 workload_key(std::string_view program, int64_t ir_version) {
 
 Key128 text_key(std::string_view json) { return content_key(json); }
 
+std::string target_text(std::string_view target, const ByName<std::string>& environment) {
+  if (environment.empty()) return std::string(target);
+  Json json = {{"target", target}};
+  for (const auto& [name, value] : environment) json[name] = value;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ByName<std::string> target_parts(std::string_view text) {
+  Json json = text.starts_with('{') ? Json::parse(text, nullptr, false) : Json();
+  if (!json.is_object()) return {{"target", std::string(text)}};
+  ByName<std::string> parts;
+  for (const auto& [name, value] : json.items())
+    parts[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  return parts;
+}
+
 uint64_t Record::short_id() const {
   return content_key(fmt::format("{} {} {} {}", workload.hex(), target.hex(), to_string(mode), trace_key.hex())).high >>
          16;

@@ -17,8 +17,13 @@ namespace tilewright {
 
 /// Key of a workload: its canonical program text and the version of the text form.
 Key128 workload_key(std::string_view program, int64_t ir_version);
-/// Key of a trace: its JSON text. Also the key of a target: its JSON text.
+/// Key of a trace: its JSON text. Also the key of a target: its target_text().
 Key128 text_key(std::string_view json);
+/// Everything that can change a time, as one JSON object {"target":…, then the environment}: device model, threads,
+/// toolchain. Without an environment it is the target's own text.
+std::string target_text(std::string_view target, const ByName<std::string>& environment);
+/// The parts of such a text, "target" among them.
+ByName<std::string> target_parts(std::string_view text);
 
 struct WorkloadEntry {
   Key128 key, anchor_key;  ///< anchor: equal for workloads that differ in the epilogue only

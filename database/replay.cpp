@@ -96,6 +96,7 @@ struct Apply {
       return contradiction("attempt {} of trial {} was used before", e.attempt, e.trial);
     if (!e.trace.empty()) trial.trace = e.trace;
     trial.stage = e.stage;
+    trial.origin = e.origin;
     trial.predicted_ns = e.predicted_ns;
     trial.next_attempt = e.attempt + 1;
     trial.in_flight = true;

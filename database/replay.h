@@ -18,7 +18,7 @@ TW_REFUSAL_CODE(journal_inconsistent, "journal-inconsistent", "an event contradi
 struct TrialState {
   int64_t task = 0;
   Key128 trace_key;
-  std::string trace;
+  std::string trace, origin;
   Stage stage = Stage::unspecified;
   int64_t next_attempt = 0;          ///< attempts used so far, those in flight and the withdrawn ones included
   bool in_flight = false;            ///< dispatched, no result yet: after a crash it is dispatched again

@@ -67,19 +67,33 @@ JobResult Measuring::to_result(const Trial& trial, const measure::Outcome& o, bo
   return r;
 }
 
-void Measuring::dispatch(const measure::Job& job) {
-  const Trial& trial = trials_[slot_.at(job.id.trial)];
+void Measuring::announce(const Trial& trial, int64_t attempt, Stage stage) {
   JobDispatched d;
   d.task = static_cast<int64_t>(trial.task);
   d.trial = trial.number;
-  d.attempt = job.id.attempt;
+  d.attempt = attempt;
   d.trace_key = trial.trace_key;
   d.trace = trial.trace;
-  d.stage = job.run.stage;
+  d.stage = stage;
   d.round = trial.round;
   d.sketch = trial.sketch;
   d.origin = trial.origin;
   emit_(d);
+}
+
+JobResult Measuring::reuse(const Trial& trial, JobResult known) {
+  ++reused_;
+  if (known.trial >= 0) return known;
+  known.task = static_cast<int64_t>(trial.task);
+  known.trial = trial.number;
+  known.trace_key = trial.trace_key;
+  announce(trial, 0, known.stage);
+  emit_(known);
+  return known;
+}
+
+void Measuring::dispatch(const measure::Job& job) {
+  announce(trials_[slot_.at(job.id.trial)], job.id.attempt, job.run.stage);
   retry_.dispatched();
   flying_[job.id] = job;
   measurer_.submit(job);
@@ -95,9 +109,8 @@ void Measuring::begin(std::vector<Trial> trials, const std::vector<double>& incu
     slot_[trials_[i].number] = i;
     if (known_)
       if (std::optional<JobResult> known = known_(trials_[i].task, trials_[i].trace_key)) {
-        results_[i] = std::move(*known);
+        results_[i] = reuse(trials_[i], std::move(*known));
         known_slots_.insert(i);
-        ++reused_;
         continue;
       }
     waiting_.push_back(make_job(trials_[i], incumbent_ns[trials_[i].task]));

@@ -48,6 +48,8 @@ class Measuring {
     begin(std::move(trials), incumbent_ns);
     return finish();
   }
+  /// A result that is known already, under its number in this run; into the journal if it is not there.
+  JobResult reuse(const Trial&, JobResult known);
   /// Interleaved comparison of several traces of one task (stage final). Nothing: it failed or the run is stopped.
   std::optional<measure::Outcome> shoot_out(const std::vector<Trial>& contenders);
 
@@ -59,6 +61,7 @@ class Measuring {
  private:
   measure::Job make_job(const Trial&, double incumbent_ns) const;
   JobResult to_result(const Trial&, const measure::Outcome&, bool settled) const;
+  void announce(const Trial&, int64_t attempt, Stage);
   void dispatch(const measure::Job&);
   void take(const measure::Outcome&);
   void forward_events();

@@ -199,6 +199,21 @@ Result<Materialised> Space::materialise(const Task& task, const Sketch& sketch, 
   return out;
 }
 
+std::optional<std::pair<SketchId, DecisionVector>> Space::locate(const Trace& trace) const {
+  for (const Sketch& sketch : sketches_) {
+    if (trace.instructions.size() < sketch.trace.instructions.size()) continue;
+    Trace head;
+    head.instructions.assign(trace.instructions.begin(),
+                             trace.instructions.begin() + static_cast<int64_t>(sketch.trace.instructions.size()));
+    if (!(renumber(without_decisions(head)) == sketch.trace)) continue;
+    DecisionVector decisions;
+    for (size_t at : sketch.samplings)
+      if (head.instructions[at].decision) decisions.push_back(*head.instructions[at].decision);
+    if (decisions.size() == sketch.samplings.size()) return std::pair(sketch.id, std::move(decisions));
+  }
+  return std::nullopt;
+}
+
 Result<Materialised> Space::run_function(const Task& task, Rng rng) const {
   TW_CHECK(function_);
   Materialised out{Schedule(task.program), {}};

@@ -55,6 +55,8 @@ class Space {
 
   /// Replays the sketch with the decisions (empty: drawn from rng), then runs the postprocs. Thread-safe.
   Result<Materialised> materialise(const Task&, const Sketch&, const DecisionVector*, Rng) const;
+  /// The sketch that a finished trace comes from, with its decisions; nothing if it is not of this space.
+  std::optional<std::pair<SketchId, DecisionVector>> locate(const Trace&) const;
   /// Runs the schedule function itself once.
   Result<Materialised> run_function(const Task&, Rng) const;
   /// Number of points of a sketch (product over its samplings, for one random vector's extents), as a double.

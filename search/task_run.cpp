@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "costmodel/features/schema.h"
+#include "database/record.h"
 #include "search/baseline.h"
 
 namespace tilewright {
@@ -76,22 +77,29 @@ Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task,
   return run;
 }
 
-void TaskRun::announce() {
+TaskStart task_start(const Task& task, size_t index, const TunerOptions& options) {
   TaskStart e;
-  e.task = static_cast<int64_t>(index_);
-  e.name = task_.name;
-  e.program = task_.program_text;
-  e.workload_key = content_key(fmt::format("{}\n{}", task_.program_text, e.ir_version));
+  e.task = static_cast<int64_t>(index);
+  e.name = task.name;
+  e.program = task.program_text;
+  e.workload_key = workload_key(task.program_text, e.ir_version);
   e.anchor_key = e.workload_key;
-  e.shape = task_.name;
-  e.flops = task_.flop;
-  e.bytes = task_.min_bytes;
-  e.target_name = task_.target.name;
-  e.target = task_.target.text();
-  e.target_key = content_key(e.target);
-  e.target_class = content_key(task_.target.arch);
-  e.mode = options_.mode;
-  e.weight = task_.weight;
+  e.shape = task.name;
+  e.flops = task.flop;
+  e.bytes = task.min_bytes;
+  e.target_name = task.target.name;
+  e.target = task.target.text();
+  e.environment = options.environment;
+  e.target_key = text_key(target_text(e.target, e.environment));
+  auto device = e.environment.find("device");
+  e.target_class = target_class(task.target.arch, device == e.environment.end() ? std::string() : device->second);
+  e.mode = options.mode;
+  e.weight = task.weight;
+  return e;
+}
+
+void TaskRun::announce() {
+  TaskStart e = task_start(task_, index_, options_);
   e.sketches = static_cast<int64_t>(space_.sketches().size());
   hooks_.emit(e);
 }
@@ -129,6 +137,44 @@ Status TaskRun::take_baseline(Trial trial, const JobResult& r) {
                     .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
 }
 
+std::pair<Proposal, std::vector<JobResult>> TaskRun::recall(const Earlier& earlier) {
+  Proposal p;
+  p.task = index_;
+  std::vector<JobResult> results;
+  std::vector<std::string> traces;
+  for (const Recorded& r : earlier.results)
+    if (r.task == index_) traces.push_back(r.trace), results.push_back(r.result);
+  std::vector<std::optional<Candidate>> found = candidates_of(*context_, traces, "record");
+  std::vector<JobResult> taken;
+  std::set<Hash64> there;
+  for (size_t k = 0; k < found.size() && planned_ < options_.trials; ++k) {
+    if (!found[k] || !there.insert(found[k]->program_hash).second) continue;
+    Trial t = make_trial(index_, traces[k]);
+    t.number = results[k].trial;
+    t.origin = found[k]->origin;
+    t.sketch = space_.sketches()[found[k]->sketch].name;
+    p.trials.push_back(std::move(t));
+    p.candidates.push_back(std::move(*found[k]));
+    taken.push_back(std::move(results[k]));
+    ++planned_;
+  }
+  if (planned_ >= options_.trials) {
+    close("trials");
+    return {std::move(p), std::move(taken)};
+  }
+  std::vector<RunSeeded> seeds;
+  traces.clear();
+  for (const RunSeeded& seed : earlier.seeds)
+    if (seed.task == static_cast<int64_t>(index_)) seeds.push_back(seed), traces.push_back(seed.trace);
+  found = candidates_of(*context_, traces, "seed");
+  for (size_t k = 0; k < found.size(); ++k) {
+    if (!found[k] || !there.insert(found[k]->program_hash).second) continue;
+    hooks_.emit(seeds[k]);
+    seeds_.push_back(std::move(*found[k]));
+  }
+  return {std::move(p), std::move(taken)};
+}
+
 Proposal TaskRun::propose(int64_t round) {
   // Sizes follow what is planned, not what has arrived: they are the same however fast results come.
   const int64_t left = options_.trials - planned_;
@@ -136,7 +182,14 @@ Proposal TaskRun::propose(int64_t round) {
   Proposal p;
   p.task = index_;
   p.round = round;
-  p.candidates = strategy_->ask(n, progress_.rounds);
+  std::set<Hash64> seeded;
+  for (; !seeds_.empty() && static_cast<int>(p.candidates.size()) < n; seeds_.pop_front()) {
+    seeded.insert(seeds_.front().program_hash);
+    p.candidates.push_back(std::move(seeds_.front()));
+  }
+  if (static_cast<int>(seeded.size()) < n)
+    for (Candidate& c : strategy_->ask(n - static_cast<int>(seeded.size()), progress_.rounds))
+      if (!seeded.contains(c.program_hash)) p.candidates.push_back(std::move(c));
   if (hooks_.give_up()) return p;
   ++progress_.rounds;
   RoundStart e;
@@ -144,7 +197,7 @@ Proposal TaskRun::propose(int64_t round) {
   e.task = static_cast<int64_t>(index_);
   e.candidates = static_cast<int64_t>(p.candidates.size());
   hooks_.emit(e);
-  report_refusals(round, p.candidates.size());
+  report_refusals(round, p.candidates.size() - seeded.size());
   for (const Candidate& c : p.candidates) {
     Trial t = make_trial(index_, trace_to_json(c.trace));
     t.round = round;

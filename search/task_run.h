@@ -2,6 +2,8 @@
 // loop (tuner.cpp) decides which task is next and when; nothing here waits for a measurement but the shoot-out.
 #pragma once
 
+#include <deque>
+
 #include "measure/retry.h"
 #include "search/measuring.h"
 #include "search/scheduler/scheduler.h"
@@ -36,7 +38,11 @@ class TaskRun {
   Trial baseline_trial(int64_t number) const;     ///< the untuned program
   Status take_baseline(Trial, const JobResult&);  ///< refused: it cannot be tuned against
 
-  /// Asks the strategy; no candidates: the space is exhausted, and the task is closed.
+  /// What earlier runs measured, as far as it is of this space: a round of its own with its results. The seeds among it
+  /// wait for the first rounds.
+  std::pair<Proposal, std::vector<JobResult>> recall(const Earlier&);
+  /// Takes the seeds that are left, then asks the strategy; no candidates: the space is exhausted, and the task is
+  /// closed.
   Proposal propose(int64_t round);
   /// Counts results, in slot order; `known[i]`: an earlier start of the run measured it. May stop the task.
   std::vector<Settled> settle(const Proposal&, const std::vector<JobResult>&, const std::vector<bool>& known);
@@ -77,6 +83,7 @@ class TaskRun {
   TaskProgress progress_;
   double incumbent_ns_ = 0;
   int64_t planned_ = 0;
+  std::deque<Candidate> seeds_;  ///< to be proposed before anything else
   measure::CircuitBreaker breaker_;
   int barren_rounds_ = 0;  ///< in a row, without one valid candidate
   bool stopped_ = false;

@@ -32,6 +32,7 @@ struct Tuner::Impl {
   Observer& observer;
   const std::atomic<bool>& stop;
   Known known;
+  Earlier earlier;
   std::unique_ptr<TaskScheduler> scheduler;
   std::vector<std::unique_ptr<TaskRun>> runs;  ///< by task
   std::unique_ptr<Measuring> measuring;
@@ -39,13 +40,15 @@ struct Tuner::Impl {
   Clock::time_point start = Clock::now();
   RunReport report;
 
-  Impl(std::vector<Task> t, TunerOptions o, measure::Measurer& m, Observer& ob, Known k, const std::atomic<bool>& s)
+  Impl(std::vector<Task> t, TunerOptions o, measure::Measurer& m, Observer& ob, Known k, Earlier e,
+       const std::atomic<bool>& s)
       : tasks(std::move(t)),
         options(std::move(o)),
         measurer(m),
         observer(ob),
         stop(s),
         known(std::move(k)),
+        earlier(std::move(e)),
         next_trial(options.first_trial) {}
 
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -58,6 +61,7 @@ struct Tuner::Impl {
 
   Status set_up();
   Status measure_baselines();
+  void recall();
   void search();
   std::unique_ptr<Proposal> propose();
   void begin(Proposal&);
@@ -99,6 +103,19 @@ Status Tuner::Impl::measure_baselines() {
     TW_TRY_VOID(runs[i]->take_baseline(std::move(trial), r));
   }
   return {};
+}
+
+/// What earlier runs measured counts as if it had been measured now, and the search learns from it.
+void Tuner::Impl::recall() {
+  for (size_t i = 0; i < tasks.size() && !stop; ++i) {
+    auto [p, results] = runs[i]->recall(earlier);
+    if (results.empty()) continue;
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (p.trials[k].number < 0) p.trials[k].number = next_trial++;
+      results[k] = measuring->reuse(p.trials[k], std::move(results[k]));
+    }
+    learn(p, runs[i]->settle(p, results, std::vector<bool>(results.size(), true)));
+  }
 }
 
 /// The next round of whichever task the scheduler picks. Nothing: all tasks are finished, or the run is to end.
@@ -209,11 +226,11 @@ const std::vector<Task>& Tuner::tasks() const { return impl_->tasks; }
 const Space& Tuner::space(size_t task) const { return impl_->runs[task]->space(); }
 
 Result<std::unique_ptr<Tuner>> Tuner::create(std::vector<Task> tasks, TunerOptions options, measure::Measurer& measurer,
-                                             Observer& observer, Known known) {
+                                             Observer& observer, Known known, Earlier earlier) {
   TW_CHECK(!tasks.empty());
   std::unique_ptr<Tuner> tuner(new Tuner);
-  tuner->impl_ =
-      std::make_unique<Impl>(std::move(tasks), std::move(options), measurer, observer, std::move(known), tuner->stop_);
+  tuner->impl_ = std::make_unique<Impl>(std::move(tasks), std::move(options), measurer, observer, std::move(known),
+                                        std::move(earlier), tuner->stop_);
   TW_TRY_VOID(tuner->impl_->set_up());
   return tuner;
 }
@@ -222,6 +239,7 @@ Result<RunReport> Tuner::run() {
   impl_->start = Clock::now();
   for (const auto& run : impl_->runs) run->announce();
   TW_TRY_VOID(impl_->measure_baselines());
+  impl_->recall();
   impl_->search();
   return impl_->conclude();
 }

@@ -45,6 +45,22 @@ struct TunerOptions {
   std::vector<std::string> baselines;  ///< by task: trace JSON of what is compared with; empty: the untuned program
   int64_t first_trial = 0;             ///< trial number of the first measurement
   uint64_t campaign = 0;
+  ByName<std::string> environment;  ///< device model, toolchain, …: with the target's text the key of the results
+};
+
+/// The event that opens a task; its keys say which results belong together.
+TaskStart task_start(const Task&, size_t index, const TunerOptions&);
+
+/// A settled result of an earlier run that counts here as if it had been measured now.
+struct Recorded {
+  size_t task = 0;
+  std::string trace;  ///< JSON
+  JobResult result;   ///< result.trial: its number if this run's journal has it already, else -1
+};
+/// What was known before the run, besides what `Known` finds.
+struct Earlier {
+  std::vector<Recorded> results;
+  std::vector<RunSeeded> seeds;  ///< traces to measure first; their times hold elsewhere
 };
 
 struct TaskReport {
@@ -67,11 +83,12 @@ struct RunReport {
 
 class Tuner {
  public:
-  /// A result that is already known for (task index, trace key): settled, or nothing.
+  /// A result that is already known for (task index, trace key): settled, or nothing. With trial -1 it is not in this
+  /// run's journal yet, and goes there under the candidate's number.
   using Known = std::function<std::optional<JobResult>(size_t task, const Key128& trace_key)>;
 
   static Result<std::unique_ptr<Tuner>> create(std::vector<Task> tasks, TunerOptions, measure::Measurer&, Observer&,
-                                               Known known = {});
+                                               Known known = {}, Earlier earlier = {});
   ~Tuner();
   /// Runs to the end of the budget, or until stop() was called from another thread (or a signal handler).
   Result<RunReport> run();

@@ -52,7 +52,7 @@ struct RunSeeded {
            "a trace taken from an earlier run or the database, so that the run does not depend on either");
   int64_t task = 0;
   Key128 trace_key;
-  std::string trace, origin, record;  ///< origin: "same-key", "same-anchor", "neighbour", "run", "file"
+  std::string trace, origin, record;  ///< origin: "class", "imported", "run"
   std::optional<double> median_ns, predicted_ns;
   TW_FIELDS(task, trace_key, trace, origin, record, median_ns, predicted_ns)
 };
@@ -111,12 +111,13 @@ struct TaskStart {
   Key128 target_key, target_class;
   std::string target;  ///< the target's full description, JSON
   Mode mode = Mode::cold;
-  double weight = 1;  ///< calls per job
+  double weight = 1;                ///< calls per job
+  ByName<std::string> environment;  ///< what times depend on besides: device model, threads, toolchain
   int64_t sketches = 0;
   std::optional<double> roofline_ns;
   std::string bound;  ///< what bounds the roofline: "compute", "memory", "launch"
   TW_FIELDS(task, name, workload_key, anchor_key, program, ir_version, shape, flops, bytes, target_name, target_key,
-            target_class, target, mode, weight, sketches, roofline_ns, bound)
+            target_class, target, mode, weight, environment, sketches, roofline_ns, bound)
 };
 
 struct TaskDone {
@@ -198,6 +199,7 @@ struct JobResult {
   bool settled = false;                              ///< false if a retry follows; exactly one is true per trial
   std::string phase, detail;                         ///< where it failed, and the first lines of why
   std::string device, exec, toolchain, artifact;
+  std::string record;  ///< not measured by this run: the record of the database that it was taken from
   int64_t finished_us = 0;
   std::optional<double> min_ns, q1_ns, q3_ns, mad_ns, canary_ratio, clock_mhz, cycles;
   std::optional<int64_t> marked, discarded;
@@ -206,7 +208,7 @@ struct JobResult {
   ByName<double> build, counters;  ///< registers, spill_bytes, cpu_ms, …; hardware counters by name
   std::optional<int64_t> device_us, wall_us;
   TW_FIELDS(task, trial, attempt, trace_key, status, stage, median_ns, ci_lo_ns, ci_hi_ns, n, verified, settled, phase,
-            detail, device, exec, toolchain, artifact, finished_us, min_ns, q1_ns, q3_ns, mad_ns, canary_ratio,
+            detail, device, exec, toolchain, artifact, record, finished_us, min_ns, q1_ns, q3_ns, mad_ns, canary_ratio,
             clock_mhz, cycles, marked, discarded, flags, plugins, samples_ns, build, counters, device_us, wall_us)
 };
 

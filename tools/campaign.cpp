@@ -117,7 +117,8 @@ class Reader {
                                                                             {"runner", "measure.runner"},
                                                                             {"strategy", "search.strategy"},
                                                                             {"cost-model", "search.cost_model"},
-                                                                            {"baseline", "search.baseline"}};
+                                                                            {"baseline", "search.baseline"},
+                                                                            {"database", "database.url"}};
     for (auto&& [key, value] : *t) {
       auto shortcut = std::find_if(shortcuts.begin(), shortcuts.end(), [&](const auto& s) { return key == s.first; });
       if (key == "name")

@@ -14,6 +14,8 @@ const std::vector<Option>& global_options() {
   static const std::vector<Option> options{
       {"--target", "T",
        "what to compile for: native, a CPU name, sm_90a, ..., with :key=value,... behind it (default native)"},
+      {"--db", "URL",
+       "the tuning database: a path, sqlite:PATH or memory: (default ~/.local/share/tilewright/tuning.db)"},
       {"--set", "GROUP.KEY=VALUE", "one setting, as in lower.max_code=4096", 1, true},
       {"--plugin", "SO", "open a plug-in first", 1, true},
       {"--json", "", "one JSON document on stdout"},
@@ -113,6 +115,7 @@ Diagnostic unknown_argument(const std::string& argument, const std::string& comm
 
 std::optional<Diagnostic> read_globals(const Arguments& a, Globals& g) {
   g.target = a.get("--target", "native");
+  g.database = a.get("--db");
   g.color = a.get("--color", "auto");
   g.plugins = a.all("--plugin");
   g.json = a.has("--json");

@@ -144,6 +144,21 @@ const std::vector<Setting>& all_settings() {
        "true or false", ""},
       {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names",
        ""},
+      {"database.reuse",
+       "results of the same workload, target and protocol that the database holds: reuse or remeasure", false,
+       [](const TuneSettings& s) { return std::string(s.reuse ? "reuse" : "remeasure"); },
+       [](TuneSettings& s, const std::string& text) {
+         s.reuse = text == "reuse";
+         return s.reuse || text == "remeasure";
+       },
+       "reuse or remeasure", ""},
+      {"database.url", "where results are kept: a path, sqlite:PATH or memory:; empty: the default place", true,
+       [](const TuneSettings& s) { return s.database; },
+       [](TuneSettings& s, const std::string& text) { return s.database = text, true; }, "text", ""},
+      {"database.warm_start", "traces to measure first: auto (from the database), none, or a run", false,
+       [](const TuneSettings& s) { return s.warm_start; },
+       [](TuneSettings& s, const std::string& text) { return s.warm_start = text, !text.empty(); },
+       "auto, none or a run", ""},
       {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
        [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode,
        "cold, warm or cold_sustained", ""},

@@ -16,6 +16,9 @@ struct TuneSettings {
   TunerOptions tuner;
   std::string runner = "local";                ///< "local", "fake", "fake:FILE" (devices/fake.h as JSON)
   std::string baseline = "default";            ///< "default", "previous", or the file of a trace
+  std::string database;                        ///< URL or path; empty: the default place
+  bool reuse = true;                           ///< what the database holds is not measured again
+  std::string warm_start = "auto";             ///< "auto", "none", or a run
   std::map<std::string, std::string> origins;  ///< of settings that are not at their default: what set them
 };
 

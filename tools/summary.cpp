@@ -55,8 +55,10 @@ void print_time(Tool& tool, const TuneRun& run, const RunReport& report, const B
     text += std::string_view(what) == "measure" ? fmt::format(" (device {:.0f} %)  ", 100 * board.device_s() / total)
                                                 : "  ";
   }
-  tool.print(fmt::format("time: {}other {:.0f} %      saved: {}{}\n", text, 100 * std::max(total - known, 0.0) / total,
-                         run.directory, report.reused ? fmt::format(" ({} results were known)", report.reused) : ""));
+  tool.print(fmt::format("time: {}other {:.0f} %      saved: {}{}{}\n", text,
+                         100 * std::max(total - known, 0.0) / total,
+                         run.saved ? fmt::format("database +{} records, ", run.saved_rows) : "", run.directory,
+                         report.reused ? fmt::format(" ({} results were known)", report.reused) : ""));
 }
 
 void print_warnings(Tool& tool, const RunReport& report, const Board& board) {

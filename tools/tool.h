@@ -30,6 +30,7 @@ enum Exit : int {
 
 struct Globals {
   std::string target = "native", color = "auto";
+  std::string database;                                       ///< --db; empty: not given
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set, in order
   std::vector<std::string> plugins, command_line;
   std::string progress = "auto", config;

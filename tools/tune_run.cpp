@@ -1,8 +1,8 @@
 #include "tools/tune_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -10,53 +10,88 @@
 
 #include "ir/parse.h"
 #include "support/append_file.h"
-#include "support/component.h"
-#include "tools/inputs.h"
+#include "tools/database.h"
+#include "tools/objects.h"
+#include "tools/runner.h"
 #include "tools/stop.h"
 
 namespace tilewright::tools {
 
 namespace {
 
-/// Hands the tuner's events to the run's stream. A run that goes on repeats what its journal already holds; that is
-/// left out.
+/// Hands the tuner's events to the run's stream, and its results to the database. A run that goes on repeats what its
+/// journal already holds; that is left out.
 class Forward : public Observer {
  public:
-  Forward(EventStream& stream, const RunState& before) : stream_(stream), before_(before) {}
+  Forward(EventStream& stream, JournalWriter& journal, const RunState& before, Saving* saving)
+      : stream_(stream), journal_(journal), before_(before), saving_(saving) {}
   void on_event(const Event& event) override {
     if (auto* start = std::get_if<TaskStart>(&event.body); start && before_.tasks.contains(start->task)) return;
-    stream_.emit(event.body);
+    if (auto* seed = std::get_if<RunSeeded>(&event.body); seed && seeded(*seed)) return;
+    int64_t seq = stream_.emit(event.body);
+    if (!saving_) return;
+    saving_->take({seq, 0, event.body});
+    if (!saving_->due() && !std::holds_alternative<RunEnd>(event.body)) return;
+    if (!journal_.sync()) return;  // the database never holds what the journal lacks
+    if (auto committed = saving_->commit()) stream_.emit(std::move(*committed));
   }
 
  private:
-  EventStream& stream_;
-  const RunState& before_;
-};
-
-std::string this_binary() {
-  std::error_code ec;
-  return std::filesystem::read_symlink("/proc/self/exe", ec).string();
-}
-
-Result<std::unique_ptr<measure::Measurer>> open_runner(const TuneRun& run, uint64_t campaign) {
-  measure::MeasurerOptions options;
-  options.binary = this_binary();
-  for (const Plugin& plugin : open_plugins()) options.plugins.push_back(plugin.path);
-  options.campaign = campaign;
-  if (run.settings.runner.starts_with("fake")) {
-    options.devices = {"fake"};
-    if (run.settings.runner.size() > 5) {
-      TW_TRY(options.fake, read_file(run.settings.runner.substr(5)));
-    }
+  bool seeded(const RunSeeded& seed) const {
+    return std::any_of(before_.seeds.begin(), before_.seeds.end(),
+                       [&](const RunSeeded& b) { return b.task == seed.task && b.trace_key == seed.trace_key; });
   }
-  return measure::open_measurer(options);
-}
+  EventStream& stream_;
+  JournalWriter& journal_;
+  const RunState& before_;
+  Saving* saving_;
+};
 
 std::map<std::pair<size_t, Key128>, JobResult> known_results(const RunState& state) {
   std::map<std::pair<size_t, Key128>, JobResult> known;
   for (const auto& [number, trial] : state.trials)
     if (trial.settled) known[{static_cast<size_t>(trial.task), trial.trace_key}] = *trial.settled;
   return known;
+}
+
+/// What the run starts from: its own journal if it goes on, else the database.
+Result<Earlier> earlier_of(const TuneRun& run, const TunerOptions& options) {
+  Earlier earlier;
+  if (run.resumed) {
+    for (const auto& [number, trial] : run.before.trials)
+      if (trial.settled && trial.origin == "record")
+        earlier.results.push_back({static_cast<size_t>(trial.task), trial.trace, *trial.settled});
+    earlier.seeds = run.before.seeds;
+    return earlier;
+  }
+  std::vector<TaskStart> tasks;
+  for (size_t i = 0; i < run.tasks.size(); ++i) tasks.push_back(task_start(run.tasks[i], i, options));
+  const std::string& warm = run.settings.warm_start;
+  if (run.database && run.settings.reuse) {
+    TW_TRY(earlier.results, recorded_results(*run.database, tasks, options.trials));
+    if (warm == "auto") {
+      TW_TRY(earlier.seeds, seeds_from_database(*run.database, tasks, options.first_batch));
+    }
+  }
+  if (warm != "auto" && warm != "none") {
+    TW_TRY(std::string directory, find_run(warm));
+    TW_TRY(RunState state, replay_run(directory));
+    earlier.seeds = seeds_from_run(state, tasks, options.first_batch);
+  }
+  return earlier;
+}
+
+/// A run goes on only where its times mean the same.
+Status check_environment(const TuneRun& run, const ByName<std::string>& environment) {
+  for (const auto& [number, task] : run.before.tasks) {
+    const ByName<std::string>& then = task.start.environment;
+    for (const auto& [name, value] : environment)
+      if (auto it = then.find(name); it != then.end() && it->second != value)
+        return refuse(Refusal(run_differs, fmt::format("run {} was measured with {} \"{}\", here it is \"{}\"", run.id,
+                                                       name, it->second, value))
+                          .with_help("start a new run without --run: it takes what matches from the database"));
+  }
+  return {};
 }
 
 int64_t now_us() {
@@ -116,8 +151,16 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
   // The budget is the wall time of the run, summed over its starts.
   if (options.budget_s > 0) options.budget_s = std::max(1e-3, options.budget_s - run.before.elapsed_s);
 
-  TW_TRY(auto measurer, open_runner(run, options.campaign));
-  TW_TRY(auto journal, JournalWriter::open(run.directory));
+  TW_TRY(auto measurer, open_runner(run.settings.runner, options.campaign));
+  TW_TRY(options.environment, environment_of(*measurer, run.settings.runner, options.run_threads));
+  TW_TRY_VOID(check_environment(run, options.environment));
+  TW_TRY(Earlier earlier, earlier_of(run, options));
+  std::optional<Saving> saving;
+  if (run.database) saving.emplace(*run.database);
+  TW_TRY(auto journal, JournalWriter::open(run.directory, [&](const Event& event) -> Status {
+           if (saving) saving->take(event);
+           return {};
+         }));
   const auto start = std::chrono::steady_clock::now();
   EventStream stream(
       [&] {
@@ -126,19 +169,28 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
       journal->found().last_seq);
   stream.add(*journal);
   for (Observer* observer : observers) stream.add(*observer);
-  Forward forward(stream, run.before);
-  stream.emit(first_event(run, journal->found()));
+  Forward forward(stream, *journal, run.before, saving ? &*saving : nullptr);
+  forward.on_event({0, 0, first_event(run, journal->found())});
 
   auto results = known_results(run.before);
-  TW_TRY(auto tuner, Tuner::create(run.tasks, options, *measurer, forward, [&](size_t task, const Key128& key) {
-           auto it = results.find({task, key});
-           return it == results.end() ? std::nullopt : std::optional(it->second);
-         }));
+  std::vector<SpaceKey> spaces;
+  for (size_t i = 0; i < run.tasks.size(); ++i) {
+    TaskStart task = task_start(run.tasks[i], i, options);
+    spaces.push_back({task.workload_key, task.target_key, task.mode});
+  }
+  auto known = [&](size_t task, const Key128& key) -> std::optional<JobResult> {
+    if (auto it = results.find({task, key}); it != results.end()) return it->second;
+    if (!run.database || !run.settings.reuse) return std::nullopt;
+    auto found = run.database->find(spaces[task], key);  // a failing database only costs the measurement
+    return found && *found ? result_of(**found) : std::nullopt;
+  };
+  TW_TRY(auto tuner, Tuner::create(run.tasks, options, *measurer, forward, known, std::move(earlier)));
   StopSignals signals([&] {
     tuner->stop();
     measurer->wake();
   });
   auto report = tuner->run();
+  if (saving) run.saved_rows = saving->rows(), run.saved = !saving->failed();
   if (Status synced = journal->sync(); !synced) return refuse(synced.error());
   return report;
 }

@@ -8,6 +8,7 @@
 
 #include "database/journal.h"
 #include "database/replay.h"
+#include "database/store.h"
 #include "search/tuner.h"
 #include "tools/settings.h"
 
@@ -22,6 +23,9 @@ struct TuneRun {
   std::vector<std::string> command_line;
   RunState before;  ///< what an earlier start of the run left
   bool resumed = false;
+  std::unique_ptr<Database> database;  ///< null: the journal only
+  int64_t saved_rows = 0;              ///< afterwards: inserted into the database
+  bool saved = false;                  ///< afterwards: the database holds every result
 };
 
 /// Tasks of a run that goes on, from its journal.

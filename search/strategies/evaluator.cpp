@@ -69,4 +69,23 @@ std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draf
   return out;
 }
 
+std::vector<std::optional<Candidate>> candidates_of(const StrategyContext& context,
+                                                    const std::vector<std::string>& traces, const char* origin) {
+  std::vector<std::optional<Candidate>> out(traces.size());
+  std::vector<Draft> drafts;
+  std::vector<size_t> place;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    auto trace = trace_from_json(std::string_view(traces[i]));
+    auto at = trace ? context.space.locate(*trace) : std::nullopt;
+    if (!at) continue;
+    drafts.push_back({at->first, std::move(at->second), origin});
+    place.push_back(i);
+  }
+  Refusals refusals;
+  auto found = Evaluator(context).evaluate(drafts, 0, 0, context.model != nullptr, refusals);
+  for (size_t k = 0; k < found.size(); ++k)
+    if (found[k] && trace_to_json(found[k]->trace) == traces[place[k]]) out[place[k]] = std::move(found[k]);
+  return out;
+}
+
 }  // namespace tilewright

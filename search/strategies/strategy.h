@@ -88,4 +88,8 @@ class Evaluator {
   const StrategyContext& context_;
 };
 
+/// Candidates for traces of earlier runs, in the order given; nothing where a trace is not of this space any more.
+std::vector<std::optional<Candidate>> candidates_of(const StrategyContext&, const std::vector<std::string>& traces,
+                                                    const char* origin);
+
 }  // namespace tilewright

@@ -13,15 +13,12 @@
 #include "tools/board.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/objects.h"
 #include "tools/run_directory.h"
 #include "tools/text_diff.h"
 
 namespace tilewright::tools {
 namespace {
-
-int exit_of_name(const Refusal& refusal) {
-  return refusal.is(run_unknown) || refusal.is(run_ambiguous) ? exit_usage : exit_no;
-}
 
 bool explain_code(Tool& tool, const std::string& word) {
   if (const RefusalCode* code = find_refusal_code(word)) {
@@ -284,9 +281,58 @@ int explain_run(Tool& tool, const std::string& directory) {
   return exit_yes;
 }
 
+int explain_record(Tool& tool, const std::string& name) {
+  auto database = existing_database(tool);
+  if (!database) return tool.fail(database.error(), exit_of_name(database.error()));
+  auto record = find_record(**database, name);
+  if (!record) return tool.fail(record.error(), exit_of_name(record.error()));
+  auto subject = subject_of(**database, *record);
+  if (!subject) return tool.fail(subject.error(), exit_of_name(subject.error()));
+  tool.print(fmt::format("record {} of {} on {}, {}\n", record->id(), subject->task, subject->target.at("target"),
+                         to_string(record->mode)));
+  for (const auto& [part, value] : subject->target)
+    if (part != "target") tool.print(fmt::format("  {}: {}\n", part, value));
+  tool.print(record->blocked ? "blocked: it was wrong once; db unblock lets it be ranked again\n"
+             : record->rank_ns
+                 ? fmt::format("{} [{}, {}], {} samples, {}{}\n", nice_time(*record->rank_ns),
+                               nice_time(subject->ci_lo_ns), nice_time(subject->ci_hi_ns), record->n,
+                               to_string(record->stage), record->verified ? ", verified" : ", not verified")
+                 : fmt::format("no time: {}\n", to_string(record->status)));
+  Json results = Json::array();
+  Status read = (*database)->for_each_measurement(&*record, [&](const Measurement& m) -> Status {
+    const JobResult& r = m.result;
+    tool.print(fmt::format("campaign {}, trial {}, attempt {}: {}{}{}\n", hex64(m.campaign.value), m.seq & 0xffffffff,
+                           r.attempt, to_string(r.status), r.n ? ", " + nice_time(r.median_ns) : "",
+                           m.withdrawn        ? ", withdrawn"
+                           : r.detail.empty() ? ""
+                                              : ": " + r.detail));
+    results.push_back({{"campaign", hex64(m.campaign.value)},
+                       {"trial", m.seq & 0xffffffff},
+                       {"attempt", r.attempt},
+                       {"status", to_string(r.status)},
+                       {"median_ns", r.median_ns},
+                       {"n", r.n},
+                       {"verified", r.verified},
+                       {"withdrawn", m.withdrawn},
+                       {"detail", r.detail}});
+    return {};
+  });
+  if (!read) return tool.fail(read.error(), exit_of_name(read.error()));
+  tool.field("record", record->id());
+  tool.field("task", subject->task);
+  tool.field("results", std::move(results));
+  if (record->trace.empty()) return tool.print("its trace was pruned\n"), exit_yes;
+  auto trace = trace_from_json(std::string_view(record->trace));
+  if (!trace) return tool.fail(trace.error());
+  tool.print(trace_to_python(*trace));
+  tool.field("trace", Json::parse(record->trace));
+  return exit_yes;
+}
+
 int explain(Tool& tool, const Arguments& arguments) {
   std::string what = arguments.get("WHAT");
   if (explain_code(tool, what)) return exit_yes;
+  if (names_record(what)) return explain_record(tool, what);
   const bool number =
       !what.empty() && std::all_of(what.begin(), what.end(), [](char c) { return c >= '0' && c <= '9'; });
   // A bare number is a trial of the last run, even where a run's id looks like one.
@@ -301,7 +347,7 @@ int explain(Tool& tool, const Arguments& arguments) {
 const RegisterCommand entry{
     "explain",
     "what became of a trial, what a run's failures were, or what a refusal or status code means",
-    {{{"WHAT", "RUN:N, RUN:best, RUN:best/TASK, N (of the last run), a run, or a code"}},
+    {{{"WHAT", "RUN:N, RUN:best, RUN:best/TASK, N (of the last run), a run, a record r-..., or a code"}},
      {{"--diff", "", "each step of the trace with what it changed in the program"},
       {"--step", "K", "one step, and the program after it"},
       {"--passes", "", "what each lowering pass changed"}},

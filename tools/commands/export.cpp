@@ -7,14 +7,16 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 
+#include "ir/parse.h"
+#include "ir/print.h"
 #include "support/component.h"
 #include "support/json.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/objects.h"
 #include "tools/progress.h"
-#include "tools/run_directory.h"
-#include "tools/tune_run.h"
 #include "workloads/operator.h"
 
 namespace tilewright::tools {
@@ -30,44 +32,90 @@ std::string identifier(const std::string& name) {
   return out;
 }
 
-Result<ExportRequest> request_of(const TrialName& named, const std::string& directory) {
-  const TrialState& trial = named.run.trials.at(named.trial);
-  std::string place = fmt::format("{}:{}", run_id(directory), named.trial);
-  if (!trial.settled || trial.settled->status != TrialStatus::ok || !trial.settled->verified)
-    return refuse(export_unverified, fmt::format("trial {} is {}: only verified results are exported", place,
-                                                 trial.settled ? to_string(trial.settled->status) : "not settled"));
-  TW_TRY(std::vector<Task> tasks, tasks_of(named.run));
-  size_t index = static_cast<size_t>(std::distance(named.run.tasks.begin(), named.run.tasks.find(trial.task)));
-  const Task& task = tasks.at(index);
-  const JobResult& r = *trial.settled;
-  return ExportRequest{identifier(task.name),
-                       task.name,
-                       task.program,
-                       trial.trace,
-                       task.target,
-                       "",
-                       fmt::format("{} on {} (trial {})", nice_time(r.median_ns), r.device, place)};
+Result<ExportRequest> request_of(const Subject& s) {
+  if (!s.valid())
+    return refuse(export_unverified, fmt::format("{} is {}: only verified results are exported", s.name,
+                                                 s.blocked                              ? "blocked, it was wrong once"
+                                                 : s.status == TrialStatus::unspecified ? "not settled"
+                                                 : s.status == TrialStatus::ok          ? "not verified"
+                                                                                        : to_string(s.status)));
+  if (s.trace.empty() && s.name.starts_with("r-"))
+    return refuse(export_unverified, fmt::format("the trace of {} was pruned", s.name));
+  auto parsed = parse_program(s.program, s.name);
+  if (!parsed)
+    return refuse(export_unverified,
+                  fmt::format("the program of {} cannot be read: {}", s.name, parsed.error().front().message));
+  TW_TRY(Target target, parse_target(s.target.at("target")));
+  auto device = s.target.find("device");
+  return ExportRequest{
+      identifier(s.task),
+      s.task,
+      parsed->program,
+      s.trace,
+      target,
+      s.record,
+      fmt::format("{} on {} ({})", nice_time(s.median_ns), device == s.target.end() ? s.device : device->second,
+                  s.name == s.record ? "record " + s.name : "trial " + s.name)};
 }
 
-/// A run: the best of each task; RUN:TRIAL: that one.
-Result<std::vector<ExportRequest>> requests_of_run(const std::string& what) {
+Result<std::vector<ExportRequest>> requests_of(const std::vector<Subject>& subjects) {
   std::vector<ExportRequest> out;
-  if (what.find(':') != std::string::npos) {
-    TW_TRY(TrialName trial, find_trial(what));
-    TW_TRY(ExportRequest request, request_of(trial, trial.directory));
+  for (const Subject& s : subjects) {
+    TW_TRY(ExportRequest request, request_of(s));
     out.push_back(std::move(request));
-    return out;
+  }
+  return out;
+}
+
+/// A run: the best of each task; RUN:TRIAL or a record: that one.
+Result<std::vector<ExportRequest>> requests_of_run(const Tool& tool, const std::string& what) {
+  if (names_record(what) || what.find(':') != std::string::npos) {
+    TW_TRY(Subject subject, find_subject(tool, what));
+    return requests_of({subject});
   }
   TW_TRY(std::string directory, find_run(what));
   TW_TRY(RunState state, replay_run(directory));
-  for (const auto& [number, task] : state.tasks) {
-    auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
-    if (!best || !state.trials.contains(*best)) continue;
-    TW_TRY(ExportRequest request, request_of({directory, state, *best}, directory));
-    out.push_back(std::move(request));
+  std::vector<Subject> winners = winners_of(directory, state);
+  if (winners.empty()) return refuse(trial_unknown, fmt::format("run {} has no valid trial", directory));
+  return requests_of(winners);
+}
+
+/// --best: of each workload that `words` name (operators, or parts of names; none: all) the fastest record for the
+/// target.
+Result<std::vector<ExportRequest>> requests_of_database(const Tool& tool, const std::vector<std::string>& words) {
+  TW_TRY(auto database, existing_database(tool));
+  TW_TRY(Target target, parse_target(tool.globals().target));
+  std::map<Key128, Subject> best;
+  TW_TRY(std::vector<Subject> all, best_of(*database));
+  for (Subject& s : all)
+    if (s.target.at("target") == target.text()) {
+      auto [it, fresh] = best.try_emplace(s.space.workload, s);
+      if (!fresh && s.median_ns < it->second.median_ns) it->second = std::move(s);
+    }
+  std::vector<Subject> chosen;
+  auto choose = [&](const std::string& word, auto&& wanted) -> Status {
+    size_t before = chosen.size();
+    for (const auto& [key, subject] : best)
+      if (wanted(key, subject)) chosen.push_back(subject);
+    if (chosen.size() > before) return {};
+    return refuse(
+        Refusal(record_unknown, fmt::format("the database has no verified record of {} for {}", word, target.text()))
+            .with_help(fmt::format("tilewright db best; tilewright tune {}",
+                                   word.find(':') == std::string::npos ? word : "--op " + word)));
+  };
+  if (words.empty()) TW_TRY_VOID(choose("any workload", [](const auto&...) { return true; }));
+  for (const std::string& word : words) {
+    if (Registry<Operator>::instance().find(word.substr(0, word.find(':')))) {
+      TW_TRY(Workload workload, make_workload(word));
+      Key128 key = workload_key(print(*workload.program), 1);
+      TW_TRY_VOID(choose(word, [&](const Key128& k, const Subject&) { return k == key; }));
+    } else {
+      TW_TRY_VOID(choose(word, [&](const Key128& k, const Subject& s) {
+        return s.task.find(word) != std::string::npos || k.hex().starts_with(word);
+      }));
+    }
   }
-  if (out.empty()) return refuse(trial_unknown, fmt::format("run {} has no valid trial", directory));
-  return out;
+  return requests_of(chosen);
 }
 
 /// A program file or operator with --trace (or unscheduled).
@@ -102,7 +150,18 @@ std::optional<ExportRequest> request_of_program(Tool& tool, const std::string& w
 
 int run(Tool& tool, const Arguments& arguments) {
   std::vector<ExportRequest> requests;
-  for (const std::string& what : arguments.all("WHAT")) {
+  std::vector<std::string> words = arguments.all("WHAT");
+  if (words.empty() && !arguments.has("--best"))
+    return tool.usage("export: expected a run, a trial, a record, a program file or an operator, found none",
+                      "tilewright export last, or tilewright export --best for the best of the database");
+  if (arguments.has("--best")) {
+    auto found = requests_of_database(tool, words);
+    if (!found)
+      return tool.fail(found.error(), found.error().is(record_unknown) ? exit_no : exit_of_name(found.error()));
+    requests = std::move(*found);
+    words.clear();
+  }
+  for (const std::string& what : words) {
     std::error_code ec;
     bool program = Registry<Operator>::instance().find(what.substr(0, what.find(':'))) ||
                    std::filesystem::is_regular_file(what, ec);
@@ -115,10 +174,8 @@ int run(Tool& tool, const Arguments& arguments) {
     }
     if (arguments.has("--trace"))
       return tool.usage(fmt::format("--trace belongs to a program file or operator, found \"{}\"", what));
-    auto found = requests_of_run(what);
-    if (!found)
-      return tool.fail(found.error(),
-                       found.error().is(run_unknown) || found.error().is(run_ambiguous) ? exit_usage : exit_no);
+    auto found = requests_of_run(tool, what);
+    if (!found) return tool.fail(found.error(), exit_of_name(found.error()));
     std::move(found->begin(), found->end(), std::back_inserter(requests));
   }
   if (arguments.has("--name")) {
@@ -147,8 +204,9 @@ int run(Tool& tool, const Arguments& arguments) {
 const RegisterCommand entry{
     "export",
     "write the files of a production build",
-    {{{"WHAT", "a run (the best of each task), RUN:TRIAL, a program file or an operator", true, true}},
+    {{{"WHAT", "a run (the best of each task), RUN:TRIAL, a record r-..., a program file or an operator", false, true}},
      {{"--as", "FORM", "cpu (default): header, object, library and a checking program; trace; program"},
+      {"--best", "", "of the database: the fastest record of each workload named (none: all) for the target"},
       {"--out", "DIR", "folder of the files (default export)"},
       {"--trace", "FILE", "of a program file or operator: the trace to export"},
       {"--name", "NAME", "C name of the one kernel"}},

@@ -6,14 +6,11 @@
 #include "support/json.h"
 #include "tools/board.h"
 #include "tools/command.h"
+#include "tools/objects.h"
 #include "tools/run_directory.h"
 
 namespace tilewright::tools {
 namespace {
-
-int exit_of_name(const Refusal& refusal) {
-  return refusal.is(run_unknown) || refusal.is(run_ambiguous) ? exit_usage : exit_no;
-}
 
 /// The settled time of a trial; 0: none.
 double time_of(const RunState& run, std::optional<int64_t> trial) {

@@ -16,6 +16,8 @@
 #include "support/json.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
+#include "tools/objects.h"
+#include "tools/progress.h"
 #include "tools/settings.h"
 #include "workloads/operator.h"
 
@@ -176,8 +178,8 @@ std::optional<ProgramRef> scheduled(Tool& tool, const ProgramRef& program, const
   return std::nullopt;
 }
 
-int show_lowered(Tool& tool, const Program& program, const std::string& as) {
-  auto target = parse_target(tool.globals().target);
+int show_lowered(Tool& tool, const Program& program, const std::string& as, const std::string& target_text) {
+  auto target = parse_target(target_text);
   if (!target) return tool.fail(target.error(), exit_usage);
   const Function* function = program.main();
   if (!function) return tool.fail(schedulable_function(program).error());
@@ -208,7 +210,7 @@ int show_program(Tool& tool, const std::string& name, const Arguments& arguments
   if (program) program = scheduled(tool, *program, arguments, exit);
   if (!program) return exit;
   std::string as = arguments.get("--as", "program");
-  if (as != "program") return show_lowered(tool, **program, as);
+  if (as != "program") return show_lowered(tool, **program, as, tool.globals().target);
   auto text = print_as(**program, arguments.get("--dialect") == "classic" ? Dialect::classic : Dialect::current);
   if (!text) return tool.fail(text.error());
   tool.print(*text);
@@ -252,6 +254,43 @@ int show_trace(Tool& tool, const std::string& path, const Arguments& arguments) 
   tool.print(arguments.get("--as") == "json" ? json + "\n" : trace_to_python(*trace));
   tool.field("trace", Json::parse(json));
   return exit_yes;
+}
+
+/// A trial or a record: its trace, or what becomes of its program.
+int show_subject(Tool& tool, const Subject& s, const Arguments& arguments) {
+  std::string as = arguments.get("--as", "trace");
+  if (as == "trace" || as == "json") {
+    auto trace = trace_from_json(std::string_view(s.trace.empty() ? "[[],[]]" : s.trace));
+    if (!trace) return tool.fail(trace.error());
+    if (as == "trace")
+      tool.print(fmt::format("# {}: {} on {}, {}{}\n", s.name, s.task, s.target.at("target"), to_string(s.status),
+                             s.n ? ", " + nice_time(s.median_ns) : ""));
+    tool.print(as == "json" ? trace_to_json(*trace) + "\n" : trace_to_python(*trace));
+    tool.field("trace", Json::parse(trace_to_json(*trace)));
+    return exit_yes;
+  }
+  auto parsed = parse_program(s.program, s.name);
+  if (!parsed) return tool.fail(parsed.error(), exit_usage);
+  ProgramRef program = parsed->program;
+  if (!s.trace.empty()) {
+    Applied applied = apply_trace_text(s.trace, s.name, program, 0, {});
+    if (!applied.errors.empty()) return tool.fail(applied.errors, exit_for_text(applied.errors));
+    program = applied.schedule.program();
+  }
+  if (as != "program") return show_lowered(tool, *program, as, s.target.at("target"));
+  auto text = print_as(*program, arguments.get("--dialect") == "classic" ? Dialect::classic : Dialect::current);
+  if (!text) return tool.fail(text.error());
+  tool.print(*text);
+  tool.field("program", *text);
+  return exit_yes;
+}
+
+/// A record, or a trial "RUN:N", "RUN:best", "N" of a run that is here.
+bool names_subject(const std::string& object) {
+  if (names_record(object)) return true;
+  if (!object.empty() && object.find_first_not_of("0123456789") == std::string::npos) return true;
+  size_t colon = object.rfind(':');
+  return colon != std::string::npos && find_run(object.substr(0, colon)).has_value();
 }
 
 int show_settings(Tool& tool) {
@@ -354,7 +393,8 @@ std::vector<std::string> objects() {
 }
 
 /// The forms that --as may name.
-const std::vector<std::string> kProgramForms{"program", "lowered", "llvm", "asm"}, kTraceForms{"trace", "json"};
+const std::vector<std::string> kProgramForms{"program", "lowered", "llvm", "asm"}, kTraceForms{"trace", "json"},
+    kSubjectForms{"trace", "json", "program", "lowered", "llvm", "asm"};
 
 int check_form(Tool& tool, const Arguments& arguments, const std::vector<std::string>& forms) {
   std::string as = arguments.get("--as", forms[0]);
@@ -388,6 +428,12 @@ int run(Tool& tool, const Arguments& arguments) {
   for (const Listing& l : listings)
     if (object == l.object) return show_registry(tool, object, l.registry);
   std::error_code ec;
+  if (!std::filesystem::is_regular_file(object, ec) && names_subject(object)) {
+    if (int exit = check_form(tool, arguments, kSubjectForms)) return exit;
+    auto subject = find_subject(tool, object);
+    return subject ? show_subject(tool, *subject, arguments)
+                   : tool.fail(subject.error(), exit_of_name(subject.error()));
+  }
   if (object == "-" || object.find(':') != std::string::npos || Registry<Operator>::instance().find(object) ||
       std::filesystem::is_regular_file(object, ec)) {
     if (int exit = check_form(tool, arguments, kProgramForms)) return exit;
@@ -406,7 +452,8 @@ const RegisterCommand entry{
     {{{"OBJECT",
        "program FILE|OPERATOR, trace FILE, space FILE|OPERATOR, target [TEXT], ops, settings, primitives, refusals, "
        "features, metrics, intrinsics, operations, targets, rules, postprocs, mutators, strategies, passes, "
-       "cost-models, spaces; or a FILE or OPERATOR by itself"},
+       "cost-models, spaces; or a FILE or OPERATOR by itself; or a trial (RUN:N, "
+       "RUN:best) or record (r-...)"},
       {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
      {{"--as", "FORM",
        "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},

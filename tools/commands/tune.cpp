@@ -8,7 +8,9 @@
 #include "support/json.h"
 #include "tools/baselines.h"
 #include "tools/command.h"
+#include "tools/database.h"
 #include "tools/inputs.h"
+#include "tools/objects.h"
 #include "tools/progress.h"
 #include "tools/run_directory.h"
 #include "tools/summary.h"
@@ -30,9 +32,9 @@ class JsonLines : public Observer {
 
 /// Flags that are settings.
 constexpr std::pair<const char*, const char*> setting_flags[] = {
-    {"--trials", "search.trials"},         {"--seed", "search.seed"},        {"--strategy", "search.strategy"},
-    {"--cost-model", "search.cost_model"}, {"--preset", "search.preset"},    {"--runner", "measure.runner"},
-    {"--final", "search.finalists"},       {"--baseline", "search.baseline"}};
+    {"--trials", "search.trials"},         {"--seed", "search.seed"},         {"--strategy", "search.strategy"},
+    {"--cost-model", "search.cost_model"}, {"--preset", "search.preset"},     {"--runner", "measure.runner"},
+    {"--final", "search.finalists"},       {"--baseline", "search.baseline"}, {"--warm-start", "database.warm_start"}};
 
 /// Environment, then --set, then flags; the campaign file's were there before.
 Status apply_settings(Tool& tool, const Arguments& arguments, TuneRun& run) {
@@ -44,6 +46,9 @@ Status apply_settings(Tool& tool, const Arguments& arguments, TuneRun& run) {
     TW_TRY(std::string meaning, set_effort(run.settings, arguments.get("--effort"), "--effort"));
     tool.say(meaning + "\n");
   }
+  if (!tool.globals().database.empty())
+    TW_TRY_VOID(set_setting(run.settings, "database.url", tool.globals().database, "--db"));
+  if (arguments.has("--fresh")) TW_TRY_VOID(set_setting(run.settings, "database.reuse", "remeasure", "--fresh"));
   for (const auto& [flag, setting] : setting_flags)
     if (arguments.has(flag)) TW_TRY_VOID(set_setting(run.settings, setting, arguments.get(flag), flag));
   if (arguments.has("--until-no-gain"))
@@ -164,6 +169,21 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   return exit_yes;
 }
 
+/// A database that was named must work, or nothing is measured; without the one at the default place the run goes on.
+int open_run_database(Tool& tool, TuneRun& run) {
+  const std::string& given = run.settings.database;
+  auto opened = open_database(database_url(given));
+  if (opened) return run.database = std::move(*opened), exit_yes;
+  if (!given.empty()) return tool.fail(opened.error(), exit_of_database(opened.error()));
+  Diagnostic d = opened.error().diagnostic();
+  d.warning = true;
+  d.notes.push_back(
+      {fmt::format("the run goes on with its journal only; later: tilewright db import-run {}", run.directory), {}});
+  if (tool.globals().json) tool.stream();
+  tool.diagnose(d);
+  return exit_yes;
+}
+
 /// What a run would do: tasks, sketches, sizes.
 int dry_run(Tool& tool, const TuneRun& run) {
   Json rows = Json::array();
@@ -205,6 +225,7 @@ int run(Tool& tool, const Arguments& arguments) {
   run.command_line = tool.globals().command_line;
   if (int exit = prepare(tool, arguments, run)) return exit;
   if (arguments.has("--dry-run")) return dry_run(tool, run);
+  if (int exit = open_run_database(tool, run)) return exit;
   Progress progress(tool, run, tool.globals().json ? ProgressKind::none : progress_kind(tool.globals()));
   JsonLines lines;
   std::vector<Observer*> observers{&progress};
@@ -250,6 +271,8 @@ const RegisterCommand entry{
       {"--preset", "P", "tilewright (default) or metaschedule"},
       {"--space", "SPACE", "a schedule file (*.py) or a registered space instead of the rules"},
       {"--no-rule", "RULE", "leave a rule out; may be repeated", 1, true},
+      {"--fresh", "", "measure again what the database holds (results are saved all the same)"},
+      {"--warm-start", "W", "traces to measure first: auto (default: from the database), none, or a run"},
       {"--run", "RUN", "go on with a run, or the folder of a new one"},
       {"--name", "NAME", "of the run"},
       {"--resume", "", "with --name: go on with runs/NAME if it is there"},
