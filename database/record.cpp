@@ -63,6 +63,10 @@ std::string target_text(std::string_view target, const ByName<std::string>& envi
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+Key128 target_class(std::string_view arch, std::string_view device) {
+  return content_key(fmt::format("{}\n{}", arch, device));
+}
+
 ByName<std::string> target_parts(std::string_view text) {
   Json json = text.starts_with('{') ? Json::parse(text, nullptr, false) : Json();
   if (!json.is_object()) return {{"target", std::string(text)}};

@@ -22,6 +22,8 @@ Key128 text_key(std::string_view json);
 /// Everything that can change a time, as one JSON object {"target":…, then the environment}: device model, threads,
 /// toolchain. Without an environment it is the target's own text.
 std::string target_text(std::string_view target, const ByName<std::string>& environment);
+/// Key of the class of a target: its architecture and device model.
+Key128 target_class(std::string_view arch, std::string_view device);
 /// The parts of such a text, "target" among them.
 ByName<std::string> target_parts(std::string_view text);
 

@@ -107,6 +107,25 @@ Result<Record> find_record(Database& database, const std::string& name) {
                                               found[1].id(), found.size() > 2 ? ", ..." : ""));
 }
 
+Subject subject_of(const LockedKernel& k) {
+  Subject s;
+  s.name = k.name;
+  s.task = k.task;
+  for (const std::string& line : k.program) s.program += line + "\n";
+  s.trace = k.trace;
+  s.trace_key = text_key(k.trace);
+  s.space = {workload_key(s.program, 1), text_key(target_text(k.target, k.measured_on)), k.mode};
+  s.target = k.measured_on;
+  s.target["target"] = k.target;
+  s.status = TrialStatus::ok;
+  s.stage = parse_name<Stage>(k.stage).value_or(Stage::unspecified);
+  s.verified = true;  // nothing else is locked
+  s.median_ns = k.median_ns, s.ci_lo_ns = k.ci_lo_ns, s.ci_hi_ns = k.ci_hi_ns, s.n = k.n;
+  s.record = k.record;
+  if (s.target["device"].starts_with("fake")) s.runner = "fake";
+  return s;
+}
+
 Subject subject_of(const TrialName& named) {
   const TrialState& trial = named.run.trials.at(named.trial);
   const TaskStart& task = named.run.tasks.at(trial.task).start;

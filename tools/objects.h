@@ -10,6 +10,7 @@
 
 #include "database/replay.h"
 #include "database/store.h"
+#include "export/lock.h"
 #include "tools/tool.h"
 
 namespace tilewright::tools {
@@ -59,6 +60,7 @@ struct Subject {
 
   bool valid() const { return status == TrialStatus::ok && verified && !blocked && n > 0; }
 };
+Subject subject_of(const LockedKernel&);
 Subject subject_of(const TrialName&);
 Result<Subject> subject_of(Database&, const Record&);
 /// A TRIAL or a RECORD.

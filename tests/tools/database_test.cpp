@@ -309,6 +309,39 @@ TEST_F(TuneDatabase, RecordsAreObjectsEverywhere) {
   EXPECT_EQ(run({"export", "--best", "--as", "trace", "--target", "x86-64-v3:cores=3"}).code, 1);
 }
 
+TEST_F(TuneDatabase, ALockFileSaysWhatWasExported) {
+  ok(tune({"--run", "runs/20261130-0000-x-a31f"}));
+  ok({"export", "last", "--as", "trace", "--out", "one", "--lock", "kernels.lock.json"});
+  std::string lock = read("kernels.lock.json");
+  ok({"export", "kernels.lock.json", "--as", "trace", "--out", "two", "--lock", "kernels.lock.json"});
+  EXPECT_EQ(read("kernels.lock.json"), lock);
+  EXPECT_EQ(read("two/gemm_64x64x64_float32.json"), read("one/gemm_64x64x64_float32.json"));
+  EXPECT_EQ(run({"compare", "kernels.lock.json", "last"}).code, 0);
+
+  ok({"export", "last:1", "--as", "trace", "--out", "three", "--lock", "kernels.lock.json", "--name", "another"});
+  Json document = Json::parse(read("kernels.lock.json"));
+  ASSERT_EQ(document["kernels"].size(), 2u);
+  EXPECT_EQ(document["kernels"][0]["name"], "another");
+  EXPECT_EQ(db({"import", "kernels.lock.json", "--db", "b.db"})["imported"][0]["inserted"], 2);
+  EXPECT_EQ(db({"import", "kernels.lock.json", "--db", "b.db"})["imported"][0]["inserted"], 0);
+  EXPECT_EQ(db({"best", "--db", "b.db"}, 1)["best"].size(), 0u) << "imported times are not verified";
+  ok(tune({"--run", "seeded", "--db", "b.db"}, "2"));
+  ASSERT_EQ(state("seeded").seeds.size(), 1u) << "the other kernel is the untuned program, of no space";
+  EXPECT_EQ(state("seeded").seeds[0].origin, "imported");
+
+  document["kernels"][1]["files"]["trace/gemm_64x64x64_float32.py"] = std::string(32, '0');
+  write("changed.lock.json", document.dump());
+  Ran warned = run({"export", "changed.lock.json", "--as", "trace", "--out", "four"});
+  EXPECT_EQ(warned.code, 0);
+  EXPECT_NE(warned.err.find("[lock-changed]"), std::string::npos) << warned.err;
+  EXPECT_EQ(run({"export", "changed.lock.json", "--as", "trace", "--out", "four", "--strict"}).code, 1);
+  write("no.lock.json", "{}");
+  EXPECT_EQ(run({"export", "no.lock.json", "--as", "trace"}).code, 2);
+  Ran fake = run({"export", "last", "--as", "cpu", "--out", "five"});
+  EXPECT_EQ(fake.code, 1);
+  EXPECT_NE(fake.err.find("fake device"), std::string::npos) << fake.err;
+}
+
 TEST_F(TuneDatabase, ReplayReproduces) {
   ok(tune({"--run", "runs/20261130-0000-x-a31f"}));
   std::string id = db({"best"})["best"][0]["record"];

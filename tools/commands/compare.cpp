@@ -54,6 +54,14 @@ Result<Side> read_side(const Tool& tool, const std::string& word) {
     TW_TRY(auto database, open_database(database_url(word), {.create = false}));
     return best_of(*database);
   }
+  std::error_code ec;
+  if (word.ends_with(".json") && std::filesystem::is_regular_file(word, ec)) {
+    TW_TRY(std::string text, read_file(word));
+    TW_TRY(Lock lock, parse_lock(text, word));
+    Side side;
+    for (const LockedKernel& kernel : lock.kernels) side.push_back(subject_of(kernel));
+    return side;
+  }
   if (names_record(word) || word.find(':') != std::string::npos) {
     TW_TRY(Subject subject, find_subject(tool, word));
     return Side{std::move(subject)};
@@ -196,7 +204,8 @@ int run(Tool& tool, const Arguments& arguments) {
       return tool.usage(fmt::format("--fail-on: expected unsure or missing, found \"{}\"", word));
   auto a = read_side(tool, arguments.get("A")), b = read_side(tool, arguments.get("B"));
   for (const auto* side : {&a, &b})
-    if (!*side) return tool.fail(side->error(), exit_of_name(side->error()));
+    if (!*side)
+      return tool.fail(side->error(), side->error().is(lock_invalid) ? exit_usage : exit_of_name(side->error()));
 
   Paired paired(tool, arguments.get("--runner"));
   std::vector<Compared> all;
@@ -241,7 +250,7 @@ int run(Tool& tool, const Arguments& arguments) {
 const RegisterCommand entry{
     "compare",
     "whether B is faster than A, task by task",
-    {{{"A", "a run, a trial RUN:N, a record r-..., or a database"}, {"B", "likewise"}},
+    {{{"A", "a run, a trial RUN:N, a record r-..., a lock file, or a database"}, {"B", "likewise"}},
      {{"--threshold", "T", "a smaller difference is none (default 1%)"},
       {"--remeasure", "", "measure both here, interleaved"},
       {"--runner", "WHERE", "with --remeasure: local, fake or fake:FILE (default: as recorded)"},

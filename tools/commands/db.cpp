@@ -11,6 +11,8 @@
 #include "database/ingest.h"
 #include "database/schema.h"
 #include "database/tvm_json.h"
+#include "export/lock.h"
+#include "schedule/target.h"
 #include "support/json.h"
 #include "tools/command.h"
 #include "tools/database.h"
@@ -244,14 +246,51 @@ std::pair<std::string, std::string> tvm_pair(const std::string& text) {
   return {text + "/database_workload.json", text + "/database_tuning_record.json"};
 }
 
+/// The kernels of a lock file as records: traces to start from, whose times are not ours.
+Result<int64_t> import_lock(Database& database, const std::string& file) {
+  TW_TRY(std::string text, read_file(file));
+  TW_TRY(Lock lock, parse_lock(text, file));
+  Batch batch;
+  for (const LockedKernel& kernel : lock.kernels) {
+    Subject s = subject_of(kernel);
+    batch.workloads.push_back({s.space.workload, s.space.workload, s.program, 1, s.task, s.task, 0, 0});
+    TW_TRY(Target target, parse_target(kernel.target));
+    std::string device = s.target.contains("device") ? s.target.at("device") : "";
+    batch.targets.push_back({s.space.target, target_class(target.arch, device), target.name,
+                             target_text(kernel.target, kernel.measured_on)});
+    Measurement m;
+    // The same kernel has the same name for ever, so that importing it again changes nothing.
+    m.campaign.value = content_key(kernel.record + s.trace_key.hex()).high;
+    m.workload = s.space.workload, m.target = s.space.target, m.mode = kernel.mode, m.trace = kernel.trace;
+    m.result.trace_key = s.trace_key;
+    m.result.status = TrialStatus::ok;
+    m.result.stage = Stage::imported;
+    m.result.settled = true;
+    m.result.median_ns = kernel.median_ns, m.result.ci_lo_ns = kernel.ci_lo_ns, m.result.ci_hi_ns = kernel.ci_hi_ns;
+    m.result.n = kernel.n;
+    batch.measurements.push_back(std::move(m));
+  }
+  return database.commit(batch);
+}
+
 int import_files(Tool& tool, const Arguments& arguments, Database& database, const Words& words) {
   std::vector<std::string> pairs = arguments.all("--tvm");
   pairs.insert(pairs.end(), words.begin(), words.end());
   if (pairs.empty())
-    return tool.usage("db import: expected a pair of TVM's files, found none",
+    return tool.usage("db import: expected lock files or a pair of TVM's files, found none",
                       "tilewright db import --tvm database_workload.json,database_tuning_record.json");
   Json list = Json::array();
   for (const std::string& pair : pairs) {
+    std::error_code ec;
+    if (pair.ends_with(".json") && pair.find(',') == std::string::npos && std::filesystem::is_regular_file(pair, ec)) {
+      auto inserted = import_lock(database, pair);
+      if (!inserted)
+        return tool.fail(inserted.error(),
+                         inserted.error().is(lock_invalid) ? exit_usage : exit_of_name(inserted.error()));
+      tool.print(fmt::format("{}: {} new\n", pair, *inserted));
+      list.push_back({{"lock_file", pair}, {"inserted", *inserted}});
+      continue;
+    }
     auto [workloads, records] = tvm_pair(pair);
     auto report = import_tvm(database, workloads, records, records + ".rejects.jsonl");
     if (!report) {
@@ -363,7 +402,8 @@ constexpr Verb verbs[] = {
     {"top", "[WORKLOAD]", "the best records (--limit N)", 0, 1, false, top},
     {"stats", "", "row counts and size", 0, 0, false, stats},
     {"merge", "DB...", "take over what other databases have", 1, any_number, true, merge_into},
-    {"import", "DIR|PAIR...", "read pairs of TVM's files (--tvm WORKLOADS,RECORDS)", 0, any_number, true, import_files},
+    {"import", "FILE|DIR...", "read lock files, and pairs of TVM's files (a folder, or --tvm WORKLOADS,RECORDS)", 0,
+     any_number, true, import_files},
     {"import-run", "RUN...", "put runs' journals in", 1, any_number, true, import_runs},
     {"export", "[DIR]", "write a pair of TVM's files (--tvm DIR, --best)", 0, 1, false, export_pair},
     {"prune", "", "cut losers to their summary (--keep N, --older-than 30d)", 0, 0, false, prune},
