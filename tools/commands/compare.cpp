@@ -121,7 +121,7 @@ class Paired {
   Result<Compared> compare(const Subject& a, const Subject& b, double t) {
     if (!measurer_) {
       if (runner_.empty()) runner_ = a.runner;
-      TW_TRY(measurer_, open_runner(runner_, tool_.globals().plugins, 0));
+      TW_TRY(measurer_, open_runner(runner_, 0));
     }
     TW_TRY(Target target, parse_target(a.target.at("target")));
     auto threads = a.target.find("threads");

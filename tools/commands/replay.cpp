@@ -128,7 +128,7 @@ class Replay {
     if (arguments_.has("--check")) job.run.policy.max_samples = job.run.policy.min_samples;
     job.build.return_artifact = arguments_.has("--keep");
     std::string runner = arguments_.get("--runner", subject_.runner);
-    auto measurer = open_runner(runner, tool_.globals().plugins, 0);
+    auto measurer = open_runner(runner, 0);
     if (!measurer) return tool_.fail(measurer.error(), exit_environment);
     auto environment = environment_of(**measurer, runner, job.run.threads);
     if (!environment) return tool_.fail(environment.error(), exit_environment);
