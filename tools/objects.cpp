@@ -158,15 +158,15 @@ Subject subject_of(const TrialName& named) {
   return s;
 }
 
-Result<Subject> subject_of(Database& database, const Record& record) {
+namespace {
+
+Subject subject_of(const Record& record, const WorkloadEntry& workload, const TargetEntry& target) {
   Subject s;
   s.name = s.record = record.id();
-  TW_TRY(std::vector<WorkloadEntry> workloads, database.workloads());
-  for (const WorkloadEntry& w : workloads)
-    if (w.key == record.workload) s.task = w.name, s.program = w.program;
-  TW_TRY(std::vector<TargetEntry> targets, database.targets());
-  for (const TargetEntry& t : targets)
-    if (t.key == record.target) s.target_name = t.name, s.target = target_parts(t.text);
+  s.task = workload.name;
+  s.program = workload.program;
+  s.target_name = target.name;
+  s.target = target_parts(target.text);
   s.trace = record.trace;
   s.space = {record.workload, record.target, record.mode};
   s.trace_key = record.trace_key;
@@ -178,8 +178,23 @@ Result<Subject> subject_of(Database& database, const Record& record) {
   s.ci_lo_ns = record.ci_lo_ns.value_or(s.median_ns), s.ci_hi_ns = record.ci_hi_ns.value_or(s.median_ns);
   s.n = record.n;
   s.toolchain = record.toolchain, s.artifact = record.artifact;
-  if (s.target["device"].starts_with("fake")) s.runner = "fake";
+  auto device = s.target.find("device");
+  if (device != s.target.end() && device->second.starts_with("fake")) s.runner = "fake";
   return s;
+}
+
+}  // namespace
+
+Result<Subject> subject_of(Database& database, const Record& record) {
+  TW_TRY(std::vector<WorkloadEntry> workloads, database.workloads());
+  TW_TRY(std::vector<TargetEntry> targets, database.targets());
+  auto workload = std::find_if(workloads.begin(), workloads.end(),
+                               [&](const WorkloadEntry& w) { return w.key == record.workload; });
+  auto target =
+      std::find_if(targets.begin(), targets.end(), [&](const TargetEntry& t) { return t.key == record.target; });
+  if (workload == workloads.end() || target == targets.end())
+    return refuse(database_row_unknown, fmt::format("{}: its workload or target is not in the database", record.id()));
+  return subject_of(record, *workload, *target);
 }
 
 Result<Subject> find_subject(const Tool& tool, const std::string& name) {
@@ -209,9 +224,7 @@ Result<std::vector<Subject>> best_of(Database& database) {
     for (const TargetEntry& target : targets)
       for (Mode mode : {Mode::cold, Mode::warm, Mode::cold_sustained}) {
         TW_TRY(std::vector<Record> best, database.top({{workload.key, target.key, mode}, false, false, 1}));
-        if (best.empty()) continue;
-        TW_TRY(Subject subject, subject_of(database, best.front()));
-        out.push_back(std::move(subject));
+        if (!best.empty()) out.push_back(subject_of(best.front(), workload, target));
       }
   return out;
 }

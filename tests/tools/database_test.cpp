@@ -72,6 +72,7 @@ TEST_F(TuneDatabase, ASecondRunMeasuresNothing) {
   ASSERT_EQ(first.code, 0) << first.out << first.err;
   EXPECT_NE(first.out.find("saved: database +9 records"), std::string::npos) << first.out;
   EXPECT_EQ(measured(state("first")), 9u);  // eight trials and the untuned program
+  EXPECT_EQ(run(tune({"--dry-run", "--json"})).json()["tasks"][0]["stored"], 9);
   Ran second = run(tune({"--run", "second"}));
   ASSERT_EQ(second.code, 0) << second.out << second.err;
   EXPECT_NE(second.out.find("saved: database +0 records"), std::string::npos) << second.out;

@@ -34,7 +34,7 @@ namespace {
 constexpr const char* level_names[] = {"ok", "note", "warning", "error"};
 
 int run(Tool& tool, const Arguments& arguments) {
-  DoctorContext context{arguments.has("--gpu"), tool.globals().target};
+  DoctorContext context{arguments.has("--gpu"), tool.globals().target, tool.globals().database};
   Json list = Json::array();
   std::array<int, 4> counts{};
   for (const auto& [name, entry] : Registry<DoctorCheck>::instance().entries()) {

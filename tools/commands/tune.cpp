@@ -184,10 +184,27 @@ int open_run_database(Tool& tool, TuneRun& run) {
   return exit_yes;
 }
 
+/// Settled trials of a task that a database holds, by whatever device of its target measured them. Nothing: there is no
+/// database, or it cannot be read; the run itself says why.
+std::optional<int64_t> stored_trials(Database* database, const TaskStart& task) {
+  if (!database) return std::nullopt;
+  auto targets = database->targets();
+  if (!targets) return std::nullopt;
+  int64_t stored = 0;
+  for (const TargetEntry& target : *targets) {
+    if (target_parts(target.text).at("target") != task.target) continue;
+    auto settled = database->settled_trials({task.workload_key, target.key, task.mode});
+    if (!settled) return std::nullopt;
+    stored += *settled;
+  }
+  return stored;
+}
+
 /// What a run would do: tasks, sketches, sizes.
 int dry_run(Tool& tool, const TuneRun& run) {
   Json rows = Json::array();
   const TunerOptions& o = run.settings.tuner;
+  auto database = open_database(database_url(run.settings.database), {.create = false});
   for (const Task& task : run.tasks) {
     auto parts = parts_for(o.preset, task.target);
     if (!parts) return tool.fail(parts.error(), exit_usage);
@@ -198,13 +215,16 @@ int dry_run(Tool& tool, const TuneRun& run) {
     if (!space) return tool.fail(space.error());
     double size = 0;
     for (const Sketch& sketch : space->sketches()) size += space->size(task, sketch);
-    tool.print(fmt::format(" {:<36} {:<14} {} sketches, {:.3g} points, {} trials\n", task.name, task.target.name,
-                           space->sketches().size(), size, o.trials));
+    auto stored = stored_trials(database ? database->get() : nullptr, task_start(task, rows.size(), o));
+    tool.print(fmt::format(" {:<36} {:<14} {} sketches, {:.3g} points, {} trials{}\n", task.name, task.target.name,
+                           space->sketches().size(), size, o.trials,
+                           stored.value_or(0) > 0 ? fmt::format(", {} results stored", *stored) : ""));
     rows.push_back({{"task", task.name},
                     {"target", task.target.text()},
                     {"sketches", space->sketches().size()},
                     {"points", size},
                     {"trials", o.trials}});
+    if (stored) rows.back()["stored"] = *stored;
   }
   tool.field("tasks", std::move(rows));
   return exit_yes;

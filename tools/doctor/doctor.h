@@ -28,6 +28,7 @@ struct Finding {
 struct DoctorContext {
   bool gpu = false;  ///< the user wants a GPU: what a GPU lacks is an error
   std::string target;
+  std::string database;  ///< --db
 };
 
 struct DoctorCheck {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "database/store.h"
+#include "tools/database.h"
 #include "tools/doctor/doctor.h"
 
 namespace tilewright::tools {
@@ -33,34 +33,20 @@ std::vector<Finding> runs_folder(const DoctorContext&) {
            "change to a folder of your own, or name one: tilewright tune --run FOLDER"}};
 }
 
-std::vector<Finding> database(const DoctorContext&) {
-  const char *base = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
-  fs::path path;
-  if (base && *base)
-    path = fs::path(base) / "tilewright" / "tuning.db";
-  else if (home && *home)
-    path = fs::path(home) / ".local/share/tilewright/tuning.db";
-  else
-    return {
-        {"database", Level::warning, "no home", "the default tuning database lives in the home folder", "set HOME"}};
-  std::error_code ec;
-  if (!fs::exists(path, ec)) return {{"database", Level::good, path.string() + " (not there yet)", "", ""}};
-  DatabaseOptions options;
-  options.create = false;
-  auto opened = open_database("sqlite:" + path.string(), options);
-  if (!opened)
-    return {{"database", Level::error, path.string() + ": " + opened.error().diagnostic().message,
-             "stored results cannot be used", opened.error().diagnostic().help}};
-  auto stats = (*opened)->stats();
-  if (!stats)
-    return {{"database", Level::error, path.string() + ": " + stats.error().diagnostic().message,
-             "stored results cannot be used", "tilewright db verify"}};
-  return {{"database", Level::good, fmt::format("{}, {} records", path.string(), stats->records), "", ""}};
+std::vector<Finding> database(const DoctorContext& context) {
+  const std::string url = database_url(context.database);
+  auto opened = open_database(url, {.create = false});
+  auto stats = opened ? (*opened)->stats() : refuse(opened.error());
+  if (stats) return {{"database", Level::good, fmt::format("{}, {} records", url, stats->records), "", ""}};
+  if (stats.error().is(database_missing)) return {{"database", Level::good, url + " (not there yet)", "", ""}};
+  Diagnostic d = stats.error().diagnostic();
+  return {{"database", Level::error, d.message, "stored results cannot be used",
+           d.help.empty() ? "tilewright db verify" : d.help}};
 }
 
 const Register<DoctorCheck> entries[] = {{"disk", "free space", {false, disk}},
                                          {"runs-folder", "a place for runs", {false, runs_folder}},
-                                         {"database", "the default tuning database", {false, database}}};
+                                         {"database", "the tuning database", {false, database}}};
 
 }  // namespace
 }  // namespace tilewright::tools
