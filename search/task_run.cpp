@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "costmodel/features/schema.h"
@@ -12,6 +13,25 @@
 namespace tilewright {
 
 namespace {
+
+/// The least time that the calibrated device can take: by arithmetic, by memory traffic (cold only: warm operands may
+/// be in a cache), by an empty launch. Nothing where the program's operations are not known.
+void set_roofline(TaskStart& e, const Task& task, const measure::Calibration& c, Mode mode) {
+  if (task.flop <= 0 && task.min_bytes <= 0) return;
+  auto consider = [&](double ns, const char* bound) {
+    if (!(ns > 0) || !std::isfinite(ns) || (e.roofline_ns && *e.roofline_ns >= ns)) return;
+    e.roofline_ns = ns;
+    e.bound = bound;
+  };
+  const Function* main = task.program->main();
+  std::string dtype =
+      main && !main->params.empty() && main->params[0].buffer ? main->params[0].buffer->dtype.str() : "";
+  auto peak = c.flops_per_s.find(dtype);
+  if (peak == c.flops_per_s.end()) return;
+  consider(task.flop / peak->second * 1e9, "compute");
+  if (mode == Mode::cold) consider(task.min_bytes / c.stream_bytes_per_s * 1e9, "memory");
+  consider(c.launch_ns, "launch");
+}
 
 /// A task whose rounds bring nothing valid is stopped (product: a dead end).
 constexpr int kBarrenRounds = 3;
@@ -98,9 +118,10 @@ TaskStart task_start(const Task& task, size_t index, const TunerOptions& options
   return e;
 }
 
-void TaskRun::announce() {
+void TaskRun::announce(const measure::Calibration& calibration) {
   TaskStart e = task_start(task_, index_, options_);
   e.sketches = static_cast<int64_t>(space_.sketches().size());
+  set_roofline(e, task_, calibration, options_.mode);
   hooks_.emit(e);
 }
 

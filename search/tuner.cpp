@@ -237,7 +237,9 @@ Result<std::unique_ptr<Tuner>> Tuner::create(std::vector<Task> tasks, TunerOptio
 
 Result<RunReport> Tuner::run() {
   impl_->start = Clock::now();
-  for (const auto& run : impl_->runs) run->announce();
+  // Without a calibration nothing is compared with the roofline.
+  auto calibration = impl_->measurer.calibrate("", impl_->options.run_threads);
+  for (const auto& run : impl_->runs) run->announce(calibration ? *calibration : measure::Calibration());
   TW_TRY_VOID(impl_->measure_baselines());
   impl_->recall();
   impl_->search();
