@@ -22,7 +22,7 @@ tilewright = root / "build/release/bin/tilewright"
 def best_so_far(op, strategy, seed, args):
     with tempfile.TemporaryDirectory() as folder:
         command = [tilewright, "--quiet", "--set", "measure.threads=1", "--set", "measure.mode=warm", "tune", "--op", op, "--strategy",
-                   strategy, "--trials", args.trials, "--seed", seed, "--run", folder + "/run"]
+                   strategy, "--trials", args.trials, "--seed", seed, "--run", folder + "/run", *args.options]
         done = subprocess.run([str(c) for c in command], text=True, capture_output=True)
         if done.returncode not in (0, 1):
             sys.exit(done.stderr)
@@ -44,6 +44,7 @@ def main():
     parser.add_argument("--trials", default=128, type=int)
     parser.add_argument("--seeds", default=3, type=int)
     parser.add_argument("--out")
+    parser.add_argument("--option", dest="options", action="append", default=[], help="passed on to tilewright tune, as in --option=--no-rule=packed_tiling")
     args = parser.parse_args()
     gains, accuracy, peak = [], [], []
     for op in args.op or ["gemm:m=512,n=512,k=512", "conv2d:n=1,h=14,w=14,ci=256,co=256,kernel=3,pad=1", "gemm:m=384,n=512,k=96,layout=nt"]:

@@ -32,6 +32,7 @@ using Kernel = double (*)(int64_t steps, void* sink);
   __attribute__((target(features))) double name(int64_t steps, void* sink) {                      \
     vector a = zero, b = a, c = a, d = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a, l = a; \
     vector x = zero, y = zero;                                                                    \
+    TW_EACH_CHAIN(TW_DISTINCT)                                                                    \
     for (int64_t step = 0; step < steps; ++step) {                                                \
       asm volatile("" : "+v"(x), "+v"(y)); /* the same work again, for all the compiler knows */  \
       TW_EACH_CHAIN(multiply_add)                                                                 \
@@ -39,6 +40,8 @@ using Kernel = double (*)(int64_t steps, void* sink);
     TW_EACH_CHAIN(TW_STORE)                                                                       \
     return static_cast<double>(steps) * chains * (ops);                                           \
   }
+// Else the compiler sees that all chains hold the same value, and computes one.
+#define TW_DISTINCT(v) asm volatile("" : "+v"(v));
 #define TW_STORE(v)                 \
   std::memcpy(sink, &v, sizeof(v)); \
   asm volatile("" ::"r"(sink) : "memory");

@@ -236,8 +236,8 @@ TEST(Cpu, CalibrationGivesRatesThatFitTogether) {
   EXPECT_EQ(c->threads, 1);
   EXPECT_GT(c->clock_mhz, 100);
   EXPECT_GT(c->stream_bytes_per_s, 1e8);
-  // No machine does more than 4 multiply-adds on 16 lanes a cycle; how much less a busy one does is not tested.
-  EXPECT_LT(c->flops_per_s["float32"] / (c->clock_mhz * 1e6), 128 * 3.0);
+  // No machine does more than 2 multiply-adds on 16 lanes a cycle; how much less a busy one does is not tested.
+  EXPECT_LT(c->flops_per_s["float32"] / (c->clock_mhz * 1e6), 64 * 1.5);
   EXPECT_GT(c->flops_per_s["float32"], 0);
   EXPECT_FALSE(measurer->calibrate("cpu-7", 1).has_value());
 }
