@@ -34,7 +34,7 @@ class TaskRun {
   const TaskReport& report() const { return report_; }
   double incumbent_ns() const { return incumbent_ns_; }
 
-  void announce(const measure::Calibration&);                                ///< task.start
+  void announce(const measure::Calibration&);     ///< task.start
   Trial baseline_trial(int64_t number) const;     ///< the untuned program
   Status take_baseline(Trial, const JobResult&);  ///< refused: it cannot be tuned against
 

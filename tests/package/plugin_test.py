@@ -24,7 +24,7 @@ def expect(holds, what):
 
 
 def traces(*extra):
-    lines = run("tune", "--op", "gemm:m=64,n=64,k=64", "--runner", "fake", "--trials", "48", "--json", *extra).stdout
+    lines = run("tune", "--op", "gemm:m=64,n=64,k=64", "--runner", "fake", "--trials", "80", "--json", *extra).stdout
     events = [json.loads(line) for line in lines.splitlines()]
     end = [e for e in events if e["kind"] == "run.end"][0]
     expect(end["failed"] == 0, f"candidates failed: {end}")
