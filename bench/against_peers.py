@@ -11,6 +11,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ def run(command, **more):
 
 def tune(op, args, folder):
     command = [build / "bin/tilewright", "--json", "--set", f"measure.threads={args.threads}", "--set",
-               f"measure.mode={'cold' if args.cold else 'warm'}", *args.options, "tune", "--op", op, "--trials", args.trials,
+               f"measure.mode={'cold' if args.cold else 'warm'}", *args.options, "--db", "memory:", "tune", "--op", op, "--trials", args.trials,
                "--seed", args.seed, "--run", folder / "run"]
     done = subprocess.run([str(c) for c in command], text=True, capture_output=True)
     if done.returncode not in (0, 5):
@@ -57,6 +58,8 @@ def measure(op, kernel, args):
         environment = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **({"OPENBLAS_CORETYPE": core} if core else {}))
         command = [build / "bin/peer_bench", "--op", op, "--kernel", kernel, "--threads", args.threads, "--rounds", args.rounds]
         command += ["--cold"] if args.cold else []
+        if args.threads > 1 and os.geteuid() == 0 and shutil.which("chrt"):  # the libraries' threads inherit it
+            command = ["chrt", "-f", "1", *command]
         for peer in args.peer or []:
             command += ["--peer", peer]
         try:

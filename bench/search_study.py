@@ -21,7 +21,7 @@ tilewright = root / "build/release/bin/tilewright"
 
 def best_so_far(op, strategy, seed, args):
     with tempfile.TemporaryDirectory() as folder:
-        command = [tilewright, "--quiet", "--set", "measure.threads=1", "--set", "measure.mode=warm", "tune", "--op", op, "--strategy",
+        command = [tilewright, "--quiet", "--set", "measure.threads=1", "--set", "measure.mode=warm", "--db", "memory:", "tune", "--op", op, "--strategy",
                    strategy, "--trials", args.trials, "--seed", seed, "--run", folder + "/run", *args.options]
         done = subprocess.run([str(c) for c in command], text=True, capture_output=True)
         if done.returncode not in (0, 1):

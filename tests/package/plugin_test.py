@@ -24,7 +24,7 @@ def expect(holds, what):
 
 
 def traces(*extra):
-    lines = run("tune", "--op", "gemm:m=64,n=64,k=64", "--runner", "fake", "--trials", "80", "--json", *extra).stdout
+    lines = run("tune", "--op", "gemm:m=64,n=64,k=64", "--runner", "fake", "--trials", "80", "--json", "--db", "memory:", *extra).stdout
     events = [json.loads(line) for line in lines.splitlines()]
     end = [e for e in events if e["kind"] == "run.end"][0]
     expect(end["failed"] == 0, f"candidates failed: {end}")
@@ -33,6 +33,7 @@ def traces(*extra):
 
 with tempfile.TemporaryDirectory(prefix="tilewright-plugin-") as folder:
     os.chdir(folder)
+    os.environ["XDG_DATA_HOME"] = folder  # the user's database is not for tests
     checked = json.loads(run("plugin", "check", plugin, "--json").stdout)
     expect(checked["plugin"] == "acme@1.0", f"plugin check names {checked['plugin']}")
     added = {(r["registry"], r["name"]) for r in checked["registrations"]}
