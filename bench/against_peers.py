@@ -11,7 +11,6 @@ import json
 import math
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,11 +54,10 @@ def shared_object(folder):
 def measure(op, kernel, args):
     best = None
     for core in core_types if op.startswith("gemm:") else [""]:
-        environment = dict(os.environ, OMP_NUM_THREADS=str(args.threads), **({"OPENBLAS_CORETYPE": core} if core else {}))
+        # Idle threads of a library spin for a while: 2^22 cycles are enough from call to call, and peer_bench waits for their end.
+        environment = dict(os.environ, OMP_NUM_THREADS=str(args.threads), OPENBLAS_THREAD_TIMEOUT="22", **({"OPENBLAS_CORETYPE": core} if core else {}))
         command = [build / "bin/peer_bench", "--op", op, "--kernel", kernel, "--threads", args.threads, "--rounds", args.rounds]
         command += ["--cold"] if args.cold else []
-        if args.threads > 1 and os.geteuid() == 0 and shutil.which("chrt"):  # the libraries' threads inherit it
-            command = ["chrt", "-f", "1", *command]
         for peer in args.peer or []:
             command += ["--peer", peer]
         try:

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "bench/peers/peer.h"
 #include "ir/build.h"
@@ -158,7 +159,9 @@ int main(int argc, char** argv) {
     for (size_t k = 0; k < contenders.size(); ++k) {
       size_t c = (k + static_cast<size_t>(r)) % contenders.size();
       if (contenders[c].name == "plain" && r >= std::max(3, rounds / 10)) continue;  // slow, and no close call
-      if (!cold) contenders[c].run(buffers.pointers.data());
+      // Threads of the contender before spin on the cores that this one needs.
+      if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      if (!cold || threads > 1) contenders[c].run(buffers.pointers.data());
       contenders[c].ns.push_back(sample(contenders[c], launches[c]));
     }
   line["us"] = median(contenders[0].ns) / 1e3;

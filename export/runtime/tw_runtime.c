@@ -1,5 +1,5 @@
 /* Runtime of exported Tilewright kernels; see tw_runtime.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* affinity of threads */
 #include "tw_runtime.h"
 
 #include <pthread.h>
@@ -9,15 +9,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The pool: the caller and workers - 1 threads take chunks of one job at a time from a counter. Which worker runs a chunk
-   does not change results: kernels write to places that depend on the chunk only. Workers look for the next job for about
-   50 us before they sleep, so that kernels that follow one another do not pay for waking threads. */
+/* The pool: the caller and workers - 1 threads run one job at a time, each a contiguous range of its chunks, so that a
+   worker finds in its cache what it wrote in the call before (a shared counter costs more than small chunks where cores are
+   far apart). Which worker runs a chunk does not change results: kernels write to places that depend on the chunk only.
+   Workers look for the next job for about 50 us before they sleep, so that kernels that follow one another do not pay for
+   waking threads. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER, call_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER;
 static uint32_t pool_threads, wanted_threads;
 static _Alignas(64) atomic_uint job_number;   /* grows by one for each job */
 static _Alignas(64) atomic_uint job_running;  /* workers that have not finished it */
-static _Alignas(64) atomic_llong job_next;
 static atomic_uint sleepers;
 static atomic_int job_error;
 static int32_t (*job_body)(void*, int64_t, uint32_t);
@@ -52,13 +53,13 @@ static int spin_until(atomic_uint* word, unsigned value, int equal) {
       relax();
     }
     if (now_ns() > end) return 0;
+    sched_yield(); /* whoever is waited for may need this core */
   }
 }
 
 static void run_chunks(uint32_t worker) {
-  for (;;) {
-    int64_t chunk = atomic_fetch_add(&job_next, 1);
-    if (chunk >= job_chunks) return;
+  int64_t begin = job_chunks * worker / pool_threads, end = job_chunks * (worker + 1) / pool_threads;
+  for (int64_t chunk = begin; chunk < end; ++chunk) {
     int32_t error = job_body(job_env, chunk, worker);
     if (error != 0) atomic_store(&job_error, error);
   }
@@ -87,7 +88,6 @@ static int32_t pool_parallel_for(void* ctx, int64_t chunks, int32_t (*body)(void
   job_body = body;
   job_env = env;
   job_chunks = chunks;
-  atomic_store(&job_next, 0);
   atomic_store(&job_error, 0);
   atomic_store(&job_running, pool_threads - 1);
   atomic_fetch_add(&job_number, 1);
@@ -101,16 +101,33 @@ static int32_t pool_parallel_for(void* ctx, int64_t chunks, int32_t (*body)(void
   return atomic_load(&job_error);
 }
 
+/* Workers stay on cores of their own, away from the caller's: schedulers leave two threads that call and answer each other
+   on one core, where neither gets anything done. */
+static void pin_workers(const pthread_t* threads, uint32_t n) {
+  cpu_set_t allowed;
+  int own = sched_getcpu();
+  if (pthread_getaffinity_np(pthread_self(), sizeof allowed, &allowed) != 0 || (uint32_t)CPU_COUNT(&allowed) <= n) return;
+  uint32_t next = 0;
+  for (int cpu = 0; cpu < CPU_SETSIZE && next < n; ++cpu) {
+    if (cpu == own || !CPU_ISSET(cpu, &allowed)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pthread_setaffinity_np(threads[next++], sizeof one, &one);
+  }
+}
+
 static void start_pool(void) {
   if (pool_threads != 0) return;
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   uint32_t wanted = wanted_threads ? wanted_threads : (uint32_t)(online > 0 ? online : 1);
+  pthread_t* threads = malloc(wanted * sizeof *threads);
   uint32_t started = 1;
-  for (; started < wanted; ++started) {
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, worker_main, (void*)(uintptr_t)started) != 0) break;
-    pthread_detach(thread);
-  }
+  for (; threads && started < wanted; ++started)
+    if (pthread_create(&threads[started - 1], NULL, worker_main, (void*)(uintptr_t)started) != 0) break;
+  if (threads) pin_workers(threads, started - 1);
+  for (uint32_t i = 0; threads && i + 1 < started; ++i) pthread_detach(threads[i]);
+  free(threads);
   pool_threads = started;
 }
 
