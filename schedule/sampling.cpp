@@ -148,8 +148,8 @@ Tile repair_perfect_tile_tvm(Tile tile, int64_t extent) {
 }
 
 std::optional<Tile> draw_partitioned_tile(Rng& rng, int64_t extent, int n, int pos, int64_t inner) {
-  if (pos == 0 || inner <= 1) return draw_free(rng, extent, n);
   if (extent % inner != 0) return std::nullopt;
+  if (pos == 0 || inner == 1) return draw_free(rng, extent, n);
   // Condition on the inner product: a divisor of the extent that is a multiple of `inner`.
   std::vector<int64_t> products;
   std::vector<double> weights;
@@ -171,14 +171,14 @@ Tile repair_partitioned_tile(Tile tile, int64_t extent, int pos, int64_t inner) 
     tile[0] = -1;
     return tile;
   }
+  if (pos == 0 || inner == 1) return repair_perfect_tile(std::move(tile), extent, -1);
   int64_t wanted = 1;
   for (size_t i = pos; i < tile.size(); ++i) wanted *= std::max<int64_t>(tile[i], 1);
   int64_t product = inner;  // the nearest legal inner product
   for (int64_t d : divisors(extent))
     if (d % inner == 0 && std::abs(d - wanted) < std::abs(product - wanted)) product = d;
-  Tile outer(tile.begin(), tile.begin() + pos), innermost(tile.begin() + pos, tile.end());
-  if (!outer.empty()) outer = repair_perfect_tile(outer, extent / product, -1);
-  innermost = repair_perfect_tile(innermost, outer.empty() ? extent : product, -1);
+  Tile outer = repair_perfect_tile({tile.begin(), tile.begin() + pos}, extent / product, -1);
+  Tile innermost = repair_perfect_tile({tile.begin() + pos, tile.end()}, product, -1);
   outer.insert(outer.end(), innermost.begin(), innermost.end());
   return outer;
 }

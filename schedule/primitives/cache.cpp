@@ -2,7 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tilewright {
+
+Result<std::vector<Place>> named_consumers(const Context& c, const std::vector<const Block*>& named,
+                                           const Buffer& buffer, Place scope, const std::vector<Place>& readers) {
+  const TreeIndex& tree = c.state.tree();
+  std::vector<Place> out;
+  for (const Block* block : named) {
+    Place p = c.state.place(*block);
+    while (p != kNoPlace && tree.enclosing_block(p) != scope) p = tree.enclosing_block(p);
+    if (!std::count(readers.begin(), readers.end(), p))
+      return c.refuse(not_a_consumer,
+                      fmt::format("block \"{}\" does not read what is written to {}", block->name, buffer->name),
+                      block);
+    out.push_back(p);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Status check_not_updated(const Context& c, const Block* block, const Buffer& buffer) {
+  for (const BufferRegion& r : block->reads)
+    if (r.buffer.same_as(buffer))
+      return c.refuse(buffer_updated_in_place,
+                      fmt::format("block \"{}\" reads and writes {}", block->name, buffer->name), block);
+  return {};
+}
 
 Place common_container(const TreeIndex& tree, const std::vector<Place>& places) {
   Place common = places.at(0);

@@ -18,6 +18,17 @@ struct CachePlan {
 CachePlan plan_cache(const Context&, const Buffer&, const BufferRegion& region, Place container,
                      const std::string& scope, bool into_cache);
 
+TW_REFUSAL_CODE(not_a_consumer, "not-a-consumer", "a block does not read what the buffer's writer leaves in it");
+TW_REFUSAL_CODE(buffer_updated_in_place, "buffer-updated-in-place",
+                "the block reads the buffer that it writes, so a copy of it would be read before it is written");
+
+/// Blocks of the scope that the named blocks are or lie in, in order, each once. Refused: one that is not among
+/// `readers`.
+Result<std::vector<Place>> named_consumers(const Context&, const std::vector<const Block*>& named, const Buffer&,
+                                           Place scope, const std::vector<Place>& readers);
+/// Refused: the block updates the buffer without an init.
+Status check_not_updated(const Context&, const Block*, const Buffer&);
+
 /// The innermost loop or block that contains all places (never one of the places themselves).
 Place common_container(const TreeIndex&, const std::vector<Place>& places);
 /// The child of `container` (or item of its Seq) that contains p.

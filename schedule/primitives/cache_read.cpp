@@ -1,6 +1,8 @@
 // cache_read: readers of a buffer use a copy of it, made by a new block just before the first of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/primitive.h"
 #include "schedule/primitives/cache.h"
 
@@ -38,20 +40,17 @@ Status apply(Context& c) {
   if (writers.size() > 1)
     return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()),
                     block);
-  if (!writers.empty()) std::erase(readers, writers[0]);
+  if (!writers.empty()) std::erase_if(readers, [&](Place p) { return p <= writers[0]; });
+  if (!std::count(readers.begin(), readers.end(), c.state.place(*block)))
+    return c.refuse(
+        not_a_consumer,
+        fmt::format("block \"{}\" does not read what another block has written to {}", block->name, buffer->name),
+        block);
   std::vector<BlockId> named;
   if (!consumers.empty()) {
-    std::vector<Place> served;
-    for (const Block* consumer : consumers) {
-      named.push_back(consumer->id);
-      Place p = c.state.place(*consumer);
-      while (tree.enclosing_block(p) != scope_place && tree.enclosing_block(p) != kNoPlace) p = tree.enclosing_block(p);
-      served.push_back(p);
-    }
-    std::sort(served.begin(), served.end());
-    readers = served;
+    for (const Block* consumer : consumers) named.push_back(consumer->id);
+    TW_TRY(readers, named_consumers(c, consumers, buffer, scope_place, readers));
   }
-  if (readers.empty()) readers = {c.state.place(*block)};
 
   Place container = scope_place;
   BufferRegion region = full_region(buffer);
@@ -60,12 +59,16 @@ Status apply(Context& c) {
     if (tree.block(container)) {  // scope level: what the producer writes
       for (const BufferRegion& w : tree.block(writers[0])->writes)
         if (w.buffer.same_as(buffer)) region = region_at(c.state, container, writers[0], w, storage);
+    } else if (std::any_of(readers.begin(), readers.end(), [&](Place p) { return !tree.contains(container, p); })) {
+      // Below a loop, and readers after it: what the producer writes in one iteration, so that after all it is
+      // complete.
+      for (const BufferRegion& w : tree.block(writers[0])->writes)
+        if (w.buffer.same_as(buffer)) region = region_at(c.state, container, writers[0], w, storage);
     } else {  // below a loop: what the readers need in one iteration
       bool first = true;
       Analyzer facts;
       bind_loops_above(facts, c.state, readers.front());
       for (Place reader : readers) {
-        if (!tree.contains(container, reader)) continue;
         for (const BufferRegion& r : tree.block(reader)->reads) {
           if (!r.buffer.same_as(buffer)) continue;
           BufferRegion needed = region_at(c.state, container, reader, r, storage);

@@ -22,12 +22,10 @@ Status apply(Context& c) {
   if (writers.size() > 1)
     return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()),
                     block);
-  std::erase(readers, place);
-  std::vector<Place> served;
-  for (const Block* consumer : consumers) {
-    served.push_back(c.state.place(*consumer));
-    std::erase(readers, served.back());
-  }
+  TW_TRY_VOID(check_not_updated(c, block, buffer));
+  std::erase_if(readers, [&](Place p) { return p <= place; });  // earlier ones read what was there before
+  TW_TRY(std::vector<Place> served, named_consumers(c, consumers, buffer, scope_place, readers));
+  for (Place p : served) std::erase(readers, p);
 
   Place container = readers.empty() ? scope_place : common_container(tree, {place, readers.front()});
   if (readers.empty()) {

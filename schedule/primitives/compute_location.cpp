@@ -118,14 +118,27 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, N
   auto narrow = [&](int i, const Range& r) {
     if (!out[i]) {
       out[i] = facts.simplify(r);
-      return;
+      return true;
     }
+    // A consumer runs where all of what it reads is there: one answer, or none.
+    if (!m.producer())
+      return facts.can_prove_equal(out[i]->min, r.min) && facts.can_prove_equal(out[i]->extent, r.extent);
     Expr lo = min_of(out[i]->min, r.min), hi = max_of(end_of(*out[i]), end_of(r));
     out[i] = facts.simplify(Range{lo, hi - lo});
+    return true;
   };
   int used = -1, count = 0;
   for (size_t i = 0; i < iters.size(); ++i)
     if (uses_var(touched.min, iters[i].var.get())) used = static_cast<int>(i), ++count;
+  if (!m.producer()) {
+    // All instances may run in each iteration if all that they read is there; else each must find its iteration.
+    SymbolicInterval low = bounds_over(touched.min, domains_of(*m.block), nullptr, facts);
+    SymbolicInterval high = bounds_over(end_of(touched), domains_of(*m.block), nullptr, facts);
+    if (low.bounded() && high.bounded() && facts.can_prove_less_equal(needed.min, low.min) &&
+        facts.can_prove_less_equal(high.max, end_of(needed)))
+      return true;
+    if (count == 0 || !is_const(touched.extent, 1)) return false;
+  }
   if (count == 0) return true;
   if (count == 1) {
     const Var& v = iters[used].var;
@@ -135,30 +148,25 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, N
     if (iter_of(slope) == used) {  // v + b: min of the region is v's, extents above 1 widen downwards
       Expr lo = needed.min - at0, hi = end_of(needed) - at0;
       if (!is_const(touched.extent, 1)) lo = lo - (touched.extent - 1);
-      narrow(used, {lo, hi - lo});
-      return true;
+      return narrow(used, {lo, hi - lo});
     }
     if (const Binary* mul = as<Binary>(slope); mul && mul->op == BinaryOp::mul && iter_of(mul->a) == used) {
       if (std::optional<int64_t> k = const_int(mul->b); k && *k > 0) {  // k * v + b
         Expr lo = needed.min - at0, hi = end_of(needed) - at0;          // k v in (lo - extent, hi)
         Expr first = floor_div(lo - (touched.extent - 1) + (*k - 1), *k);
         Expr last = floor_div(hi - 1, *k);
-        narrow(used, {first, last - first + 1});
-        return true;
+        return narrow(used, {first, last - first + 1});
       }
     }
     if (const Binary* div = as<Binary>(touched.min);
         div && (div->op == BinaryOp::floor_div || div->op == BinaryOp::floor_mod)) {
       std::optional<int64_t> k = const_int(div->b);
       if (k && *k > 0 && iter_of(div->a) == used && div->op == BinaryOp::floor_div && is_const(touched.extent, 1)) {
-        narrow(used, {needed.min * *k, needed.extent * *k});
-        return true;
+        return narrow(used, {needed.min * *k, needed.extent * *k});
       }
     }
   }
-  // Several iters or another form: their whole domains are needed, which is always right for a producer; for a consumer
-  // too, since it then runs all of its instances under the loop, which is right only if the loop runs once: refuse
-  // there.
+  // Several iters or another form: a producer makes all of it; for a consumer there is no answer.
   for (size_t i = 0; i < iters.size(); ++i)
     if (uses_var(touched.min, iters[i].var.get())) out[i] = iters[i].dom;
   return m.producer();

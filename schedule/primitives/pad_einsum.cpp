@@ -3,6 +3,8 @@
 //   C[i, j] += A[i, k] * B[k, j], i < 127   →   A_pad[128, …] = A or 0;  C_pad[128, …] += …;  C[i, j] = C_pad[i, j]
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/analysis/reducers.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/rewrite_blocks.h"
@@ -52,6 +54,8 @@ Status check(Context& c, Plan& p) {
     const Iter& iter = p.block->iters[i];
     if (padding[i] < 1)
       return c.refuse(padding_not_positive, fmt::format("expected positive paddings, found {}", padding[i]), p.block);
+    if (!is_const(iter.dom.min, 0))
+      return c.refuse(access_not_trivial, fmt::format("iter {} does not start at 0", iter.var->name), p.block);
     std::optional<int64_t> extent = const_int(iter.dom.extent);
     if (!extent) {
       if (padding[i] == 1) continue;
@@ -77,12 +81,15 @@ Status check(Context& c, Plan& p) {
         return c.refuse(buffer_read_and_written, fmt::format("{} is read and written", r.buffer->name), p.block);
   if (padded_reductions.empty()) return {};
   std::optional<MatchedReducer> reducer = match_reducer(*p.block);
-  auto padded = [&](const Load* node) {
-    return std::any_of(node->indices.begin(), node->indices.end(), [&](const Expr& e) {
-      return std::count(padded_reductions.begin(), padded_reductions.end(), as<VarNode>(e)) > 0;
-    });
-  };
-  bool unchanged = reducer && reducer->reducer->name == "sum" && is_zero(reducer->values[0], padded);
+  // Beyond the domain of each padded iter by itself there must be a zero.
+  bool unchanged = reducer && reducer->reducer->name == "sum";
+  for (const VarNode* iter : padded_reductions) {
+    auto padded = [&](const Load* node) {
+      return std::any_of(node->indices.begin(), node->indices.end(),
+                         [&](const Expr& e) { return as<VarNode>(e) == iter; });
+    };
+    unchanged = unchanged && is_zero(reducer->values[0], padded);
+  }
   if (!unchanged)
     return c.refuse(padding_changes_the_value,
                     fmt::format("zeros would change the result of block \"{}\"", p.block->name), p.block);
@@ -102,19 +109,26 @@ std::vector<Expr> padded_shape(const Plan& p, const BufferRegion& r) {
   return grows ? shape : std::vector<Expr>{};
 }
 
-/// pad: target = source inside, 0 outside, over the target's shape; crop: target = source over the target's shape.
-Stmt copy_block(const std::string& name, const Buffer& source, const Buffer& target, bool pad) {
+/// pad: target = source inside, 0 outside, over the target's shape; crop: target = source inside. Inside: what the
+/// block accessed before it was padded.
+Stmt copy_block(const Plan& p, const BufferRegion& r, const std::string& name, const Buffer& source,
+                const Buffer& target, bool pad) {
   auto block = std::make_unique<Block>();
   block->name = name;
   std::vector<Var> loops;
-  std::vector<Expr> v;
+  std::vector<Expr> v, extents;
   Expr inside;
   for (int i = 0; i < target->rank(); ++i) {
     Var loop = make_var(fmt::format("i{}", i)), iter = make_var(fmt::format("v{}", i));
     loops.push_back(loop);
     v.push_back(iter);
-    block->iters.push_back({iter, {int_imm(0), target->shape[i]}, IterType::spatial, loop});
-    if (!same(source->shape[i], target->shape[i])) inside = and_of(inside, less(iter, source->shape[i]));
+    Expr accessed = source->shape[i];
+    for (const Iter& old : p.block->iters)
+      if (old.var.get() == as<VarNode>(r.region[i].min) && (!pad || p.new_extent.count(old.var.get())))
+        accessed = old.dom.extent;
+    extents.push_back(pad ? target->shape[i] : accessed);
+    block->iters.push_back({iter, {int_imm(0), extents[i]}, IterType::spatial, loop});
+    if (pad && !same(accessed, target->shape[i])) inside = and_of(inside, less(iter, accessed));
   }
   Expr value = load(source, v);
   if (pad) value = if_then_else(inside, value, zero_of(source->dtype));
@@ -122,7 +136,7 @@ Stmt copy_block(const std::string& name, const Buffer& source, const Buffer& tar
   block->writes = {point_region(target, v)};
   block->body = make_stmt<Store>(target, v, value);
   Stmt s = finish(std::move(block));
-  for (int i = target->rank(); i-- > 0;) s = serial_loop(loops[i], target->shape[i], s);
+  for (int i = target->rank(); i-- > 0;) s = serial_loop(loops[i], extents[i], s);
   return s;
 }
 
@@ -152,9 +166,9 @@ Status apply(Context& c) {
     made.push_back(padded);
     rewritten = redirect(rewritten, {r.buffer, padded, nullptr, true, true});
     if (write)
-      after.push_back(copy_block(r.buffer->name + "_crop", padded, r.buffer, false));
+      after.push_back(copy_block(p, r, r.buffer->name + "_crop", padded, r.buffer, false));
     else
-      before.push_back(copy_block(r.buffer->name + "_pad", r.buffer, padded, true));
+      before.push_back(copy_block(p, r, r.buffer->name + "_pad", r.buffer, padded, true));
   };
   for (const BufferRegion& r : p.block->reads) replace(r, false);
   for (const BufferRegion& r : p.block->writes) replace(r, true);

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "schedule/primitives/cache.h"
+
 namespace tilewright {
 
 namespace {
 
 TW_REFUSAL_CODE(access_not_a_point, "access-not-a-point",
                 "the block accesses more than one element of the buffer in an instance");
+TW_REFUSAL_CODE(map_uses_a_reduction_iter, "map-uses-a-reduction-iter",
+                "a copy of what is written cannot be indexed by a reduction iter: it is initialised only once");
 TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ",
                 "the index map takes another number of indices than the block has iters");
 
@@ -27,6 +31,7 @@ Result<Plan> make_plan(Context& c, bool write) {
   TW_TRY_VOID(check_scope_name(c, storage));
   TW_TRY_VOID(check_inner(c, p.block));
   TW_TRY(p.region, region_of(c, p.block, c.integer(write ? "write_buffer_index" : "read_buffer_index"), write));
+  if (write) TW_TRY_VOID(check_not_updated(c, p.block, p.region.buffer));
   TW_TRY_VOID(check_pipeline(c, p.block));
   BlockScope scope = c.state.scope_of(c.state.place(*p.block));
   if (scope.writers(p.region.buffer).size() > 1)
@@ -61,6 +66,11 @@ Result<Plan> make_plan(Context& c, bool write) {
                         p.block);
       continue;
     }
+    if (write && iter.type != IterType::spatial)
+      return c.refuse(
+          map_uses_a_reduction_iter,
+          fmt::format("the map uses {}, which is no spatial iter of block \"{}\"", iter.var->name, p.block->name),
+          p.block);
     p.used.push_back(&iter);
     used_domains.push_back({iter.var, iter.dom});
   }
@@ -126,7 +136,21 @@ Stmt copy_nest(const State& state, const Plan& p, bool write, BlockId* id) {
   const std::vector<Expr>& to_indices = write ? original : mapped;
   block->reads = {point_region(from, from_indices)};
   block->writes = {point_region(to, to_indices)};
-  block->body = make_stmt<Store>(to, to_indices, load(from, from_indices));
+  Expr value = load(from, from_indices);
+  if (!write) {
+    // The block may guard a read that the copy makes for all of its iters: what lies outside is never used.
+    Analyzer facts;
+    for (const Iter& iter : block->iters) facts.bind(iter.var, iter.dom);
+    Expr inside;
+    for (size_t d = 0; d < from_indices.size(); ++d) {
+      Expr low = less_equal(int_imm(0, from_indices[d]->dtype), from_indices[d]);
+      Expr high = less(from_indices[d], from->shape[d]);
+      if (!facts.can_prove(low)) inside = and_of(inside, facts.simplify(low));
+      if (!facts.can_prove(high)) inside = and_of(inside, facts.simplify(high));
+    }
+    if (inside) value = if_then_else(inside, value, zero_of(from->dtype));
+  }
+  block->body = make_stmt<Store>(to, to_indices, value);
   block->id = *id = fresh_block_id();
   Stmt s = finish(std::move(block));
   for (size_t i = loops.size(); i-- > 0;) {

@@ -91,6 +91,12 @@ Status reverse_inline_block(Context& c, const Block* block) {
     if (!facts.can_prove(low)) guard = and_of(guard, facts.simplify(low));
     if (!facts.can_prove(high)) guard = and_of(guard, facts.simplify(high));
   }
+  // Nor where the consumer looks elsewhere, at a constant index say.
+  for (size_t d = 0; d < produced->indices.size(); ++d) {
+    Expr looked_at = facts.simplify(substitute(read->indices[d], iters));
+    if (!facts.can_prove_equal(looked_at, produced->indices[d]))
+      guard = and_of(guard, facts.simplify(equal(looked_at, produced->indices[d])));
+  }
   class ReplaceLoad : public Rewriter {
    public:
     ReplaceLoad(Buffer b, Expr v) : buffer_(std::move(b)), value_(std::move(v)) {}

@@ -50,6 +50,12 @@ Result<Plan> check(Context& c) {
   if (!reduction)
     return c.refuse(loop_drives_a_spatial_iter, fmt::format("loop {} feeds no reduction iter", p.loop->var->name),
                     p.loop);
+  // The loop, and those that share a reduction iter with it, become iters that count from 0.
+  TW_TRY_VOID(check_zero(c, p.loop));
+  for (const Iter& iter : p.block->iters)
+    if (iter.type == IterType::reduction && uses_var(iter.binding, p.loop->var.get()))
+      for (const For* l : p.loops)
+        if (uses_var(iter.binding, l->var.get())) TW_TRY_VOID(check_zero(c, l));
   Place outer = c.state.place(*p.loops.front());
   if (tree.child_blocks(outer).front() != children[0])
     return c.refuse(block_not_first_under_outermost_loop,

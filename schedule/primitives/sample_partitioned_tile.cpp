@@ -19,6 +19,9 @@ Status apply(Context& c) {
         partition_out_of_range,
         fmt::format("expected 0 <= partition_pos <= {} and innerpart_factor >= 1, found {} and {}", n, pos, inner),
         loop);
+  if (pos == n && inner > 1)
+    return c.refuse(partition_out_of_range,
+                    fmt::format("no factor is left for an inner part that is a multiple of {}", inner), loop);
   std::optional<int64_t> extent = const_int(loop->extent);
   if (extent && *extent < 1) return c.refuse(extent_not_positive, fmt::format("the loop has extent {}", *extent), loop);
   std::optional<Tile> tile;

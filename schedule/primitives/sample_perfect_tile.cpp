@@ -13,6 +13,9 @@ Status apply(Context& c) {
   TW_TRY(const For* loop, c.loop("loop"));
   const int64_t n = c.integer("n"), limit = c.integer("max_innermost_factor");
   if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
+  if (limit < 1 && limit != -1)
+    return c.refuse(innermost_limit_not_positive,
+                    fmt::format("expected a positive limit, or -1 for none, found {}", limit), loop);
   std::optional<int64_t> extent = const_int(loop->extent);
   if (!extent) {  // symbolic: -1, 1, …, 1; the -1 is inferred by split
     c.give_symbolic();

@@ -7,6 +7,8 @@
 namespace tilewright {
 
 TW_REFUSAL_CODE(tile_count_too_small, "tile-count-too-small", "a tile needs at least one factor");
+TW_REFUSAL_CODE(innermost_limit_not_positive, "innermost-limit-not-positive",
+                "the limit of the innermost factor is neither positive nor -1 (none)");
 TW_REFUSAL_CODE(extent_not_positive, "extent-not-positive", "the loop has no iterations");
 TW_REFUSAL_CODE(decision_of_wrong_length, "decision-of-wrong-length",
                 "a tile decision has another number of factors than n");
