@@ -15,6 +15,9 @@ TW_REFUSAL_CODE(block_and_loop_in_different_scopes, "block-and-loop-in-different
 TW_REFUSAL_CODE(loop_above_block, "loop-above-block", "the loop already encloses the block");
 TW_REFUSAL_CODE(consumer_outside_loop, "consumer-outside-loop", "a consumer of the block is outside the loop");
 TW_REFUSAL_CODE(producer_outside_loop, "producer-outside-loop", "a producer of the block is outside the loop");
+TW_REFUSAL_CODE(
+    producer_not_complete_under_loop, "producer-not-complete-under-loop",
+    "the loop, or one above it, drives a reduction of the producer: under it there are only partial results");
 TW_REFUSAL_CODE(no_insertion_point, "no-insertion-point",
                 "no place in the loop's body is after all producers and before all consumers");
 TW_REFUSAL_CODE(insertion_index_invalid, "insertion-index-invalid", "the place asked for is not legal");
@@ -69,6 +72,16 @@ Status check(const Move& m) {
                       m.producer() ? "consumer" : "producer", tree.block(p)->name, m.loop->var->name),
           tree.stmt(p));
     }
+  if (!m.producer())
+    for (Place p : required) {
+      std::vector<const For*> around{m.loop};
+      for (const For* l : tree.loop_nodes_above(m.loop_place)) around.push_back(l);
+      for (const For* l : around)
+        if (iter_types_driven(*tree.block(p), l->var.get()) & (1u << static_cast<int>(IterType::reduction)))
+          return c.refuse(producer_not_complete_under_loop,
+                          fmt::format("loop {} drives a reduction of block \"{}\"", l->var->name, tree.block(p)->name),
+                          l);
+    }
   if (required.empty())
     return c.refuse(m.producer() ? consumer_outside_loop : producer_outside_loop,
                     fmt::format("block \"{}\" has no {} under loop {}", m.block->name,
@@ -107,7 +120,9 @@ Result<int> insertion_point(const Move& m, const std::vector<Stmt>& items, int64
 using Needed = std::vector<std::optional<Range>>;
 
 /// Narrows iters from one dimension: the block touches `touched` (a function of its iters) where `needed` is wanted.
-bool solve_dimension(const Move& m, const Range& touched, const Range& needed, Needed& out, Analyzer& facts) {
+/// `shape`: extent of the buffer in that dimension.
+bool solve_dimension(const Move& m, const Range& touched, const Range& needed, const Expr& shape, Needed& out,
+                     Analyzer& facts) {
   const std::vector<Iter>& iters = m.block->iters;
   auto iter_of = [&](const Expr& e) -> int {
     const VarNode* v = as<VarNode>(e);
@@ -137,7 +152,10 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, N
     if (low.bounded() && high.bounded() && facts.can_prove_less_equal(needed.min, low.min) &&
         facts.can_prove_less_equal(high.max, end_of(needed)))
       return true;
-    if (count == 0 || !is_const(touched.extent, 1)) return false;
+    // What it only would read outside the buffer (a guarded read) is there in no iteration.
+    bool inside = low.bounded() && high.bounded() && facts.can_prove_less_equal(int_imm(0, shape->dtype), low.min) &&
+                  facts.can_prove_less_equal(high.max, shape);
+    if (count == 0 || !is_const(touched.extent, 1) || !inside) return false;
   }
   if (count == 0) return true;
   if (count == 1) {
@@ -200,7 +218,7 @@ Result<Needed> needed_iters(const Move& m, Analyzer& facts) {
     }
     if (!needed) continue;
     for (size_t d = 0; d < touched.region.size(); ++d)
-      if (!solve_dimension(m, touched.region[d], needed->region[d], out, facts))
+      if (!solve_dimension(m, touched.region[d], needed->region[d], touched.buffer->shape[d], out, facts))
         return m.c.refuse(
             region_not_solvable,
             fmt::format(

@@ -70,6 +70,10 @@ Status apply(Context& c) {
   node->id = fresh_loop_id();
   LoopId id = node->id;
   c.state.replace(loops[0], finish(std::move(node)));
+  // The outermost loop's kind goes for all of them now.
+  const For* whole = c.state.find(id);
+  if (whole->loop_kind != ForKind::serial && whole->loop_kind != ForKind::unrolled)
+    TW_TRY_VOID(check_parallel_legal(c, whole, whole->thread));
   c.give(id);
   return {};
 }

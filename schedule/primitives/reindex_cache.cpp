@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "schedule/primitives/cache.h"
 
 namespace tilewright {
@@ -101,14 +103,20 @@ Result<Plan> make_plan(Context& c, bool write) {
   return p;
 }
 
-/// The copy block under copies of the loops that the used iters need; loops and iters keep their names.
-Stmt copy_nest(const State& state, const Plan& p, bool write, BlockId* id) {
+/// The copy block under copies of the loops from `top` inwards that the used iters need; loops and iters keep their
+/// names. Loops above `top` go around the copy, too.
+Stmt copy_nest(const State& state, const Plan& p, Place top, bool write, BlockId* id) {
   VarMap loop_map, iter_map;
   std::vector<const For*> loops;
+  std::set<const VarNode*> gone;  ///< loops below `top` that the copy does without
   for (const For* l : state.tree().loop_nodes_above(state.place(*p.block))) {
     bool used =
         std::any_of(p.used.begin(), p.used.end(), [&](const Iter* i) { return uses_var(i->binding, l->var.get()); });
-    if (!used) continue;
+    if (!state.tree().contains(top, state.place(*l))) continue;
+    if (!used) {
+      gone.insert(l->var.get());
+      continue;
+    }
     loops.push_back(l);
     loop_map[l->var.get()] = make_var(l->var->name, l->var->dtype);
   }
@@ -123,7 +131,7 @@ Stmt copy_nest(const State& state, const Plan& p, bool write, BlockId* id) {
   for (const Iter& iter : p.block->iters)
     if (!iter_map.count(iter.var.get())) iter_map[iter.var.get()] = iter.dom.min;
   for (const Expr& conjunct : conjuncts(p.block->predicate)) {
-    bool covered = !uses_any(conjunct, [&](const VarNode* v) { return !loop_map.count(v); });
+    bool covered = !uses_any(conjunct, [&](const VarNode* v) { return gone.count(v) > 0; });
     if (covered) predicate = and_of(predicate, substitute(conjunct, loop_map));
   }
   block->predicate = predicate;
@@ -174,13 +182,13 @@ Status reindex_cache(Context& c, bool write) {
   TW_TRY(Plan p, make_plan(c, write));
   const TreeIndex& tree = c.state.tree();
   Place place = c.state.place(*p.block), scope = tree.enclosing_block(place);
-  BlockId id{};
-  Stmt copy = copy_nest(c.state, p, write, &id);
-  Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
-  Stmt redirected = redirect(Stmt(p.block), how);
   // The copy stands beside the outermost statement that holds only this block's nest.
   Place top = place;
   while (tree.loop(tree.parent(top))) top = tree.parent(top);
+  BlockId id{};
+  Stmt copy = copy_nest(c.state, p, top, write, &id);
+  Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
+  Stmt redirected = redirect(Stmt(p.block), how);
   Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
   Stmt scope_new =
       replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
