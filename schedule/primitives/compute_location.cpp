@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/primitives/cache.h"
 #include "schedule/primitives/inline.h"
 
@@ -190,6 +192,49 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, c
   return m.producer();
 }
 
+/// Whether what `writer` writes of `region` in one iteration of the loop is a whole box: in each dimension a sum of
+/// loops inside it whose steps leave no gap, no loop in two dimensions, nothing masked but what lies outside the
+/// buffer. A region is a hull; who reads where nothing was written reads rubbish.
+bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion& region, Analyzer& facts) {
+  const TreeIndex& tree = m.c.state.tree();
+  VarMap bindings;
+  for (const Iter& iter : writer.iters) bindings[iter.var.get()] = iter.binding;
+  std::vector<Expr> starts;
+  for (const Range& r : region.region) starts.push_back(substitute(r.min, bindings));
+  Place place = m.c.state.place(writer);
+  for (size_t d = 0; d < starts.size(); ++d) {
+    std::optional<int64_t> width = const_int(region.region[d].extent);
+    if (!width) return false;
+    std::vector<std::pair<int64_t, int64_t>> steps;  // step, extent of the loops inside
+    for (const For* loop : tree.loop_nodes_above(place)) {
+      if (loop == m.loop || !tree.contains(m.loop_place, m.c.state.place(*loop))) continue;
+      if (!uses_var(starts[d], loop->var.get())) continue;
+      Expr next = substitute(starts[d], {{loop->var.get(), Expr(loop->var) + 1}});
+      std::optional<int64_t> step = const_int(facts.simplify(next - starts[d])), extent = const_int(loop->extent);
+      if (!step || !extent) return false;
+      for (size_t e = 0; e < d; ++e)
+        if (uses_var(starts[e], loop->var.get())) return false;
+      steps.emplace_back(std::abs(*step), *extent);
+    }
+    std::sort(steps.begin(), steps.end());
+    int64_t reach = *width;
+    for (auto [step, extent] : steps) {
+      if (step > reach) return false;
+      reach += step * (extent - 1);
+    }
+  }
+  for (const Expr& conjunct : conjuncts(writer.predicate)) {
+    if (is_true(conjunct)) continue;
+    const Binary* cmp = as<Binary>(conjunct);
+    bool edge = false;
+    for (size_t d = 0; cmp && cmp->op == BinaryOp::lt && d < starts.size(); ++d)
+      edge = edge ||
+             (facts.can_prove_equal(cmp->a, starts[d]) && facts.can_prove_less_equal(region.buffer->shape[d], cmp->b));
+    if (!edge) return false;
+  }
+  return true;
+}
+
 /// The block's iters that are needed under the loop.
 Result<Needed> needed_iters(const Move& m, Analyzer& facts) {
   const State& state = m.c.state;
@@ -204,6 +249,11 @@ Result<Needed> needed_iters(const Move& m, Analyzer& facts) {
       const Block* b = tree.block(other);
       for (const BufferRegion& r : m.producer() ? b->reads : b->writes) {
         if (!r.buffer.same_as(touched.buffer) && r.buffer->data.get() != touched.buffer->data.get()) continue;
+        if (!m.producer() && !writes_without_gaps(m, *b, r, facts))
+          return m.c.refuse(region_not_solvable,
+                            fmt::format("what block \"{}\" writes of {} under loop {} may have gaps", b->name,
+                                        r.buffer->name, m.loop->var->name),
+                            b);
         BufferRegion at = region_at(state, m.loop_place, other, r, touched.buffer->scope);
         needed = needed ? region_union(*needed, at, facts) : at;
       }
