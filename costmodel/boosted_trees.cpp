@@ -96,7 +96,7 @@ TrainingTable BoostedTrees::table() const {
     all.push_back(&sample);
   }
   std::vector<bool> keep(all.size(), true);
-  if (parameters_.random_others > 0 && all.size() > parameters_.every_round_up_to) {
+  if (parameters_.random_others > 0 && all.size() > parameters_.whole_table_up_to) {
     std::sort(others.begin(), others.end(),
               [](const Other& a, const Other& b) { return a.y != b.y ? a.y > b.y : a.draw < b.draw; });
     auto rest =
@@ -241,7 +241,7 @@ Status BoostedTrees::train() {
   TW_TRY(Booster mu, train_mu(training));
   report_.trees = static_cast<int>(mu.trees.trees());
   next.mu.push_back(std::move(mu));
-  if (parameters_.bagged > 0) {
+  if (parameters_.bagged > 0 && options_.spread) {
     TW_TRY(next.bagged, train_bagged(training));
   }
   auto failed = static_cast<double>(std::count(recent_.begin(), recent_.end(), Label::invalid));

@@ -88,6 +88,7 @@ struct ModelOptions {
   std::string target_kind, dtype_class;   ///< stored in model files; one model per pair
   uint64_t seed = 43;                     ///< of the model "random"
   int threads = 1;                        ///< boosters trained at the same time; results do not depend on it
+  bool spread = true;                     ///< sigma is wanted; without, its boosters are not trained and it is 0
 };
 
 struct CostModelFactory {

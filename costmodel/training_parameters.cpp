@@ -24,7 +24,8 @@ Register<TrainingParameters> tilewright_set{
       p.hold_out = true;
       p.patience = 15;
       p.first_valid = 32;
-      p.every_round_up_to = 4000;
+      p.every_round_up_to = 512;  // a round of 32 changes little by then, and training costs a second
+      p.retrain_share = 0.1;
       p.random_others = 2000;
       p.objective = "auto";
       p.bagged = 4;

@@ -33,10 +33,11 @@ struct TrainingParameters {
   int few_rounds = 40;
   int patience = 0;  ///< rounds without gain on held-out (without hold-out: on the training samples)
 
-  size_t first_records = 0;      ///< first training needs so many samples …
-  size_t first_valid = 0;        ///< … and so many that ran and were right, cut short or not
-  size_t every_round_up_to = 0;  ///< train at each update up to so many samples
-  double retrain_share = 0.2;    ///< beyond: once so large a share of the last training size is new
+  size_t first_records = 0;         ///< first training needs so many samples …
+  size_t first_valid = 0;           ///< … and so many that ran and were right, cut short or not
+  size_t every_round_up_to = 0;     ///< train at each update up to so many samples
+  size_t whole_table_up_to = 4000;  ///< beyond: this task's samples, the best of others and some of the rest
+  double retrain_share = 0.2;       ///< beyond: once so large a share of the last training size is new
   size_t random_others = 0;  ///< beyond: this task + the top `top_share` of others + so many random ones; 0: always all
   double top_share = 0.2;
 

@@ -87,6 +87,7 @@ Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task,
     model.parameters = options.preset == "metaschedule" ? "metaschedule" : "tilewright";
     TW_TRY(const FeatureSchema* schema, feature_schema("tvm164"));
     model.schema = schema->hash;
+    model.spread = false;  // evolutionary search ranks by the mean alone
     model.target_kind = task.target.is_cpu() ? "cpu" : "cuda";
     TW_TRY(run->model_, make_cost_model(options.cost_model.empty() ? "gbdt" : options.cost_model, model));
   }

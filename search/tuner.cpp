@@ -74,6 +74,8 @@ struct Tuner::Impl {
 Status Tuner::Impl::set_up() {
   const bool reference = options.preset == "metaschedule";
   if (reference) options.first_batch = options.batch = 64;
+  // Half of MetaSchedule's: on spaces that are built tightly more candidates cost time and find nothing.
+  if (options.population <= 0) options.population = reference ? 512 : 256;
   if (options.lag < 0) options.lag = reference ? 0 : 1;
   TW_TRY_VOID(parts_for(options.preset, tasks.at(0).target));
   const TaskSchedulerFactory* factory = Registry<TaskSchedulerFactory>::instance().find(options.scheduler);

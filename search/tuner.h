@@ -36,9 +36,10 @@ struct TunerOptions {
   /// they arrive, so that search and measurement overlap and a run can be repeated. -1: as the preset says (1;
   /// metaschedule 0).
   int lag = -1;
-  int population = 512, generations = 4;  ///< of evolutionary search
-  int threads = 1;                        ///< of the search
-  int run_threads = 1;                    ///< of the measured kernel; part of the target
+  int population = 0;   ///< of a generation of evolutionary search; 0: as the preset says
+  int generations = 4;  ///< of evolutionary search
+  int threads = 1;      ///< of the search
+  int run_threads = 1;  ///< of the measured kernel; part of the target
   Mode mode = Mode::cold;
   int finalists = 8;
   bool until_no_gain = false;          ///< a task ends after five rounds without 0.5 % of gain

@@ -129,7 +129,8 @@ const std::vector<Setting>& all_settings() {
       number<&O::lag, -1>("search.lag", "rounds",
                           "that the search is ahead of the measurements, so that both go on at the same time; "
                           "-1: as the preset says (tilewright 1, metaschedule 0)"),
-      number<&O::population, 1>("search.population", "candidates", "of one generation of evolutionary search"),
+      number<&O::population, 0>("search.population", "candidates",
+                                "of one generation of evolutionary search; 0: 512 with metaschedule, else 256"),
       text<&O::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule"),
       text<&O::scheduler>("search.scheduler", "which task gets the next round: gradient or round-robin"),
       number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),
