@@ -28,6 +28,7 @@ constexpr size_t red_zone = 256;
 constexpr unsigned char red_byte = 0xA5;
 constexpr size_t stagger = 128;  // buffer i starts 128·i bytes past a page: nobody wins or loses by 4 KiB aliasing
 constexpr double coarse_ns = 10'000;
+constexpr double short_ns = 1e6;
 constexpr double undisturbed_ns = 100e6;  // one preemption of a few ms is small against a longer sample
 constexpr double steal_share = 0.05;      // of a block's time: more stolen time disturbs the whole block
 
@@ -166,6 +167,7 @@ class CpuDevice final : public Device {
   Attempt<void> load(size_t slot, const Fd& artifact, const EntryInfo& entry) override {
     if (slots_.size() <= slot) slots_.resize(slot + 1);
     slots_[slot] = LoadedObject();
+    last_sample_ns_ = 0;  // of another artifact
     LoadedObject& object = slots_[slot];
     object.handle = dlopen(fmt::format("/proc/self/fd/{}", artifact.get()).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!object.handle) return fault(TrialStatus::load_error, dlerror());
@@ -202,8 +204,11 @@ class CpuDevice final : public Device {
     bool fresh = CpuClock::raw_ns() - last_probe_at_ < 1'000'000;
     block.clock_before = fresh ? last_probe_ : probe();
     uint64_t stolen = stolen_ticks(pool_->cpus()), begin = CpuClock::raw_ns();
-    if (spec.mode == Mode::warm) {
+    // One launch that does not count: it warms the operands, or, cold, the code and what predicts it. Every first
+    // sample of a block would be an outlier else. Long kernels have nothing of it.
+    if (spec.mode == Mode::warm || last_sample_ns_ < short_ns) {
       restore(group);
+      if (spec.mode != Mode::warm) flush(object, group);
       if (Attempt<void> warmed = call(object, group); !warmed) return tl::unexpected(warmed.error());
     }
     for (uint32_t i = 0; i < spec.samples; ++i) {
@@ -217,7 +222,8 @@ class CpuDevice final : public Device {
         ++block.discarded;
         continue;
       }
-      block.ns.push_back(ns / spec.launches_per_sample);
+      last_sample_ns_ = ns / spec.launches_per_sample;
+      block.ns.push_back(last_sample_ns_);
       block.coarse |= ns < coarse_ns;
     }
     block.elapsed_ns = static_cast<double>(CpuClock::raw_ns() - begin);
@@ -367,7 +373,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Arena> arena_;
   std::map<CheckSet, Group> groups_;
   std::vector<LoadedObject> slots_;
-  double canary_baseline_ = 0, last_probe_ = 0;
+  double canary_baseline_ = 0, last_probe_ = 0, last_sample_ns_ = 0;
   uint64_t last_probe_at_ = 0;
 };
 
