@@ -10,7 +10,8 @@ target_include_directories(tw_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE
 set(TILEWRIGHT_ABI "tilewright-${PROJECT_VERSION}-${CMAKE_CXX_COMPILER_ID}")
 target_compile_definitions(tw_options INTERFACE TILEWRIGHT_ABI="${TILEWRIGHT_ABI}" TILEWRIGHT_VERSION="${PROJECT_VERSION}")
 if(TILEWRIGHT_SANITIZE)
-  list(APPEND own_flags -fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer)
+  # Without vptr: code generation is compiled without type information, as LLVM is, so its classes look like no classes.
+  list(APPEND own_flags -fsanitize=${TILEWRIGHT_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer)
   target_link_options(tw_options INTERFACE $<BUILD_INTERFACE:-fsanitize=${TILEWRIGHT_SANITIZE}>)
 endif()
 target_compile_options(tw_options INTERFACE "$<BUILD_INTERFACE:${own_flags}>")

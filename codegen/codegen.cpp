@@ -15,8 +15,6 @@ Result<const CodeGenerator*> generator(const char* kind) {
 
 }  // namespace
 
-LoadedCode::~LoadedCode() = default;
-
 Result<CompiledObject> compile(const lowering::LoweredFunction& function, const Target& target,
                                const CodegenOptions& options) {
   TW_TRY(const CodeGenerator* found, generator(target.is_cpu() ? "cpu" : "cuda"));

@@ -48,7 +48,7 @@ struct CompiledObject {
 /// Code that runs in this process until the object goes.
 class LoadedCode {
  public:
-  virtual ~LoadedCode();  // not inline: one type identity for the core and the component
+  virtual ~LoadedCode() = default;
   /// Null if there is no such symbol.
   virtual void* symbol(const std::string& name) const = 0;
   tw_entry entry(const std::string& name) const { return reinterpret_cast<tw_entry>(symbol(name)); }
