@@ -123,7 +123,8 @@ with tempfile.TemporaryDirectory(prefix="tilewright-live-") as folder:
     expect(table[1].startswith(" softmax 64x64 float32") and "/24 " in table[1], f"second task\n{text}")
     expect(re.search("[▁▂▃▄▅▆▇█]", table[0]), f"no trend\n{text}")
     expect(table[2].startswith(" total ") and "Σ weight·latency" in table[2], f"sum\n{text}")
-    expect(screen.frames >= 1, "the table was not redrawn in place")
+    # At most five times a second: a run of less than a second may be over before the second drawing.
+    expect(screen.frames >= 1 or seconds < 1, f"the table was not redrawn in place in {seconds:.1f} s")
     expect(screen.frames <= 5 * seconds + 3, f"{screen.frames} redraws in {seconds:.1f} s")
     expect(any(line.startswith("done: ") for line in screen.lines) and "next:" in screen.lines, f"no summary\n{text}")
     expect("[00:" not in text.replace("[00:00", "", 1) or text.count(" best ") <= 2, f"lines of plain mode in the table\n{text}")
