@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "support/component.h"
@@ -12,10 +13,14 @@
 namespace tilewright {
 namespace {
 
-/// A source path as the compiler spelled it (absolute, or relative to the build folder) from the root of the tree.
-std::string from_root(std::string file) {
-  if (std::string root = TW_SOURCE_DIR "/"; file.starts_with(root)) file.erase(0, root.size());
-  while (file.starts_with("../")) file.erase(0, 3);
+/// A source path as the compiler spelled it (absolute, of this tree or of the one whose compilation the cache kept, or
+/// relative to the build folder) from the root of the tree: its longest end that is a file here.
+std::string from_root(const std::string& file) {
+  for (size_t at = 0; at < file.size(); at = file.find('/', at) + 1) {
+    std::string end = file.substr(at);
+    if (end[0] != '/' && end[0] != '.' && std::filesystem::exists(std::string(TW_SOURCE_DIR "/") + end)) return end;
+    if (file.find('/', at) == std::string::npos) break;
+  }
   return file;
 }
 
