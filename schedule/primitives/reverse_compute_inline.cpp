@@ -77,6 +77,14 @@ Status reverse_inline_block(Context& c, const Block* block) {
   // Iters of the consumer from the producer's store indices: the read map must be invertible on the iters' domains.
   Analyzer facts;
   facts.bind(domains_of(*producer));
+  // An instance whose read lies outside the buffer (behind a guard) would have no instance of the producer to move
+  // into.
+  for (size_t d = 0; d < read->indices.size(); ++d) {
+    SymbolicInterval bounds = bounds_over(read->indices[d], domains_of(*block), nullptr, facts);
+    if (!bounds.bounded() || !facts.can_prove_less_equal(int_imm(0, read->indices[d]->dtype), bounds.min) ||
+        !facts.can_prove(less(bounds.max, buffer->shape[d])))
+      return not_invertible(fmt::format("it may read outside {}", buffer->name));
+  }
   IterMap map = detect_iter_map(read->indices, domains_of(*block), nullptr, IterMapCheck::bijective, facts);
   if (!map) return not_invertible(map.failure);
   std::optional<std::vector<Expr>> inverse = inverse_map(map, domains_of(*block), produced->indices, facts);

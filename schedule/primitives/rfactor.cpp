@@ -26,6 +26,30 @@ struct Plan {
   int64_t axis;
 };
 
+bool drives_reduction(const Block& block, const For* l) {
+  return iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction));
+}
+
+/// A predicate may skip instances, but not all of one partial result, nor the one that initialises the final result.
+Status check_predicate(const Context& c, const Plan& p) {
+  Analyzer facts;
+  VarMap others, own{{p.loop->var.get(), p.loop->min}};
+  for (const For* l : p.loops) {
+    facts.bind(*l);
+    if (l != p.loop && drives_reduction(*p.block, l)) others[l->var.get()] = l->min;
+  }
+  for (const Expr& conjunct : conjuncts(p.block->predicate)) {
+    bool uses_others = uses_any(conjunct, [&](const VarNode* v) { return others.count(v) > 0; });
+    if (!uses_others && !uses_var(conjunct, p.loop->var.get())) continue;
+    if (!facts.can_prove(substitute(conjunct, uses_others ? others : own)))
+      return c.refuse(codes::predicate_not_trivial,
+                      fmt::format("the predicate of block \"{}\" may leave a partial result of loop {} without a value",
+                                  p.block->name, p.loop->var->name),
+                      p.block);
+  }
+  return {};
+}
+
 Result<Plan> check(Context& c) {
   Plan p;
   TW_TRY(p.loop, c.loop("loop"));
@@ -68,6 +92,7 @@ Result<Plan> check(Context& c) {
     if (!types && seen_reduction && !is_const(l->extent, 1))
       return c.refuse(unused_loop_under_a_reduction_loop, fmt::format("no iter uses loop {}", l->var->name), l);
   }
+  TW_TRY_VOID(check_predicate(c, p));
   std::optional<MatchedReducer> reducer = match_reducer(*p.block);
   if (!reducer)
     return c.refuse(codes::no_matching_reducer,
@@ -189,13 +214,11 @@ Status apply(Context& c) {
       {v_final, {int_imm(0, v_final->dtype), p.loop->extent}, IterType::reduction, p.loop->var});
   for (const Iter& iter : block.iters)
     if (iter.type == IterType::spatial) final_block->iters.push_back(iter);
-  auto is_kept = [&](const For* l) {
-    return l == p.loop || !(iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction)));
-  };
+  auto is_kept = [&](const For* l) { return l == p.loop || !drives_reduction(block, l); };
   Expr predicate;
   for (const Expr& conjunct : conjuncts(block.predicate)) {
     bool kept = true;
-    for (const For* l : p.loops) kept = kept && (is_kept(l) && l != p.loop ? true : !uses_var(conjunct, l->var.get()));
+    for (const For* l : p.loops) kept = kept && (is_kept(l) || !uses_var(conjunct, l->var.get()));
     if (kept) predicate = and_of(predicate, conjunct);
   }
   final_block->predicate = predicate;
