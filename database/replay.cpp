@@ -80,6 +80,8 @@ struct Apply {
     run.rounds.push_back(e);
     return {};
   }
+  Status operator()(const CandidatesRefused& e) { return run.refused.push_back(e), Status{}; }
+  Status operator()(const ModelFit& e) { return run.fits.push_back(e), Status{}; }
   Status operator()(const JobDispatched& e) {
     auto task = run.tasks.find(e.task);
     if (task == run.tasks.end()) return contradiction("task {} was never started", e.task);
@@ -156,6 +158,24 @@ struct Apply {
 int64_t RunState::settled() const {
   return std::count_if(trials.begin(), trials.end(),
                        [](const auto& trial) { return trial.second.settled.has_value(); });
+}
+
+bool RunState::holds(const EventBody& body) const {
+  auto any = [](const auto& list, auto same) { return std::any_of(list.begin(), list.end(), same); };
+  if (auto* e = std::get_if<TaskStart>(&body)) return tasks.contains(e->task);
+  if (auto* e = std::get_if<RunSeeded>(&body))
+    return any(seeds, [&](const RunSeeded& b) { return b.task == e->task && b.trace_key == e->trace_key; });
+  if (auto* e = std::get_if<RoundStart>(&body))
+    return any(rounds, [&](const RoundStart& b) { return b.task == e->task && b.round == e->round; });
+  if (auto* e = std::get_if<CandidatesRefused>(&body))
+    return any(refused, [&](const CandidatesRefused& b) {
+      return b.task == e->task && b.round == e->round && b.stage == e->stage;
+    });
+  if (auto* e = std::get_if<Best>(&body))
+    return any(bests, [&](const Best& b) { return b.task == e->task && b.trial == e->trial && b.stage == e->stage; });
+  if (auto* e = std::get_if<ModelFit>(&body))
+    return any(fits, [&](const ModelFit& b) { return b.task == e->task && b.round == e->round; });
+  return false;
 }
 
 std::vector<int64_t> RunState::in_flight() const {

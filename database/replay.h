@@ -47,12 +47,16 @@ struct RunState {
   std::map<int64_t, TaskState> tasks;
   std::map<int64_t, TrialState> trials;  ///< by the run-wide trial number
   std::vector<RoundStart> rounds;
+  std::vector<CandidatesRefused> refused;
   std::vector<RunSeeded> seeds;
   std::vector<Best> bests;
+  std::vector<ModelFit> fits;
   std::map<std::string, DeviceQuarantined> quarantined;
 
   int64_t settled() const;
   std::vector<int64_t> in_flight() const;  ///< trial numbers, ascending
+  /// A run that goes on proposes again what it proposed before: whether the journal has told of this already.
+  bool holds(const EventBody&) const;
 
   /// Adds one event. Refusal journal-inconsistent: a result without its dispatch, a second settled result, an unknown
   /// task, an attempt that was used before.

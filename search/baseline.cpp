@@ -1,5 +1,6 @@
 #include "search/baseline.h"
 
+#include "ir/equal.h"
 #include "search/rules/block_queries.h"
 
 namespace tilewright {
@@ -28,7 +29,7 @@ void move_reductions_out(Schedule& s, const std::string& name) {
 
 }  // namespace
 
-Schedule baseline_schedule(const Task& task) {
+Schedule baseline_schedule(const Task& task, int cores) {
   Schedule s(task.program, 0);
   std::vector<std::string> names;
   for (Place p : s.state().tree().blocks())
@@ -36,7 +37,7 @@ Schedule baseline_schedule(const Task& task) {
   for (const std::string& name : names) move_reductions_out(s, name);
   Schedule plain = s;
   auto root = s.get_sblock(s.function().root()->name, s.function().name);
-  bool annotated = root && s.annotate(*root, "meta_schedule.parallel", int64_t{std::max(1, task.target.cores)} * 16) &&
+  bool annotated = root && s.annotate(*root, "meta_schedule.parallel", int64_t{cores > 1 ? cores * 16 : 0}) &&
                    s.annotate(*root, "meta_schedule.vectorize", 64);
   if (!annotated) return plain;
   (void)s.enter_postproc().has_value();
@@ -44,6 +45,14 @@ Schedule baseline_schedule(const Task& task) {
   for (const char* name : {"rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"})
     if (!Registry<Postproc>::instance().find(name)->apply(s, context)) return plain;
   return s;
+}
+
+std::vector<Schedule> baseline_schedules(const Task& task) {
+  std::vector<Schedule> out{baseline_schedule(task, task.target.cores)};
+  if (task.target.cores <= 1) return out;
+  Schedule serial = baseline_schedule(task, 1);
+  if (structural_hash(serial.function()) != structural_hash(out[0].function())) out.push_back(std::move(serial));
+  return out;
 }
 
 }  // namespace tilewright

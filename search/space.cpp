@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/equal.h"
 #include "schedule/primitive.h"
@@ -42,11 +43,17 @@ Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
              "multi_level_tiling",
              "parallelize_vectorize_unroll",
              "random_compute_location"};
-  if (preset == "tilewright")  // before add_rfactor, which leaves re-associated reductions alone
+  if (preset == "tilewright") {
+    // Before add_rfactor, which leaves re-associated reductions alone.
     p.rules.insert(p.rules.begin() + 3, {"row_fusion", "reassociate_reduction", "packed_tiling"});
-  p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"};
-  p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.05}};
-  if (preset == "tilewright") p.mutators = {{"tile_size", 0.75}, {"compute_location", 0.05}, {"categorical", 0.20}};
+    p.rules.insert(p.rules.begin() + 1, "one_core");
+  }
+  p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block",
+                 "rewrite_layout"};
+  p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}};
+  if (preset == "metaschedule") p.max_sketches = 0;
+  if (preset == "tilewright")
+    p.mutators = {{"tile_size", 0.75}, {"compute_location", 0.05}, {"categorical", 0.18}, {"parallel", 0.02}};
   (void)target;
   add_plugin_parts(p);
   return p;
@@ -58,6 +65,14 @@ namespace {
 void collect_post_order(const TreeIndex& tree, Place p, std::vector<std::string>& names) {
   for (Place child : tree.child_blocks(p)) collect_post_order(tree, child, names);
   names.push_back(tree.block(p)->name);
+}
+
+/// At most `most` of them, evenly spread: neighbours differ least.
+void thin_out(std::vector<Schedule>& schedules, size_t most) {
+  const size_t n = schedules.size();
+  if (most == 0 || n <= most) return;
+  for (size_t i = 0; i < most; ++i) schedules[i] = schedules[i * n / most];
+  schedules.resize(most, schedules.front());
 }
 
 }  // namespace
@@ -76,6 +91,19 @@ Result<Space> Space::from_rules(const Task& task, const SpaceParts& parts) {
   }
   RuleContext context{task.target};
   std::vector<Schedule> schedules{start};
+  size_t most_made = 0;
+  std::set<std::string> failing;
+  // A bug in a rule costs its effect on one block, never the task.
+  auto apply = [&](const std::string& name, const ScheduleRule& rule, const Schedule& s, BlockRV block) {
+    try {
+      return rule.apply(s, block, context);
+    } catch (const std::exception& bug) {
+      if (failing.insert(name).second)
+        space.warnings_.push_back(Refusal(rule_fails, fmt::format("rule {}: {}", name, bug.what()))
+                                      .with_help(fmt::format("leave it out with --no-rule {}", name)));
+      return std::vector<Schedule>{s};
+    }
+  };
   for (const std::string& rule_name : parts.rules) {
     const ScheduleRule* rule = Registry<ScheduleRule>::instance().find(rule_name);
     TW_CHECK(rule, "rule {} is not registered", rule_name);
@@ -102,21 +130,47 @@ Result<Space> Space::from_rules(const Task& task, const SpaceParts& parts) {
         stack.push_back({std::move(item.schedule), item.left - 1});
         continue;
       }
-      for (Schedule& result : rule->apply(item.schedule, block, context))
+      for (Schedule& result : apply(rule_name, *rule, item.schedule, block))
         stack.push_back({std::move(result), item.left - 1});
     }
     schedules = std::move(next);
+    most_made = std::max(most_made, schedules.size());
+    thin_out(schedules, parts.max_sketches);  // after every rule: what rules make multiplies
   }
   for (const Schedule& s : schedules) TW_TRY_VOID(space.add_sketch(without_decisions(s.trace()), ""));
-  if (space.sketches_.size() > 64)
-    return refuse(too_many_sketches,
-                  fmt::format("the rules made {} sketches, at most 64 are searched", space.sketches_.size()));
+  if (parts.max_sketches > 0 && most_made > parts.max_sketches)
+    space.warnings_.push_back(
+        Refusal(too_many_sketches, fmt::format("the rules made {} sketches or more; {} of them, evenly spread, are "
+                                               "searched",
+                                               most_made, space.sketches_.size()))
+            .with_help("narrow the space with --no-rule, or write one with --space"));
   return space;
 }
+
+namespace {
+
+/// Where `meta_schedule.parallel` is set to a number above 0.
+std::optional<size_t> find_parallel_limit(const Trace& trace) {
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    const Instruction& x = trace.instructions[i];
+    if (x.kind->name != "annotate") continue;
+    auto* key = x.attrs[0].get<std::string>();
+    auto* value = x.inputs[1].get<int64_t>();
+    if (key && *key == "meta_schedule.parallel" && value && *value > 0) return i;
+  }
+  return std::nullopt;
+}
+
+TraceValue& parallel_limit(Trace& trace, const Sketch& sketch) {
+  return trace.instructions[*sketch.parallel_limit].inputs[1];
+}
+
+}  // namespace
 
 Status Space::add_sketch(const Trace& trace, std::string name) {
   Sketch sketch;
   sketch.trace = renumber(simplify(trace));
+  if (name.empty()) sketch.parallel_limit = find_parallel_limit(sketch.trace);
   for (size_t i = 0; i < sketch.trace.instructions.size(); ++i) {
     if (!sketch.trace.instructions[i].kind->samples) continue;
     sketch.samplings.push_back(i);
@@ -191,10 +245,12 @@ Result<Materialised> Space::materialise(const Task& task, const Sketch& sketch, 
     else if (sketch.fixed[i])
       decision = sketch.fixed[i];
   }
+  if (decisions && sketch.parallel_limit) parallel_limit(trace, sketch) = decisions->back();
   Replayed replayed = replay(trace, task.program, rng);
   if (!replayed.refusals.empty()) return refuse(replayed.refusals[0].refusal);
   Materialised out{std::move(replayed.schedule), {}};
   for (size_t at : sketch.samplings) out.decisions.push_back(*out.schedule.trace().instructions[at].decision);
+  if (sketch.parallel_limit) out.decisions.push_back(parallel_limit(trace, sketch));
   TW_TRY_VOID(run_postprocs(out.schedule, task.target));
   return out;
 }
@@ -205,11 +261,17 @@ std::optional<std::pair<SketchId, DecisionVector>> Space::locate(const Trace& tr
     Trace head;
     head.instructions.assign(trace.instructions.begin(),
                              trace.instructions.begin() + static_cast<int64_t>(sketch.trace.instructions.size()));
-    if (!(renumber(without_decisions(head)) == sketch.trace)) continue;
     DecisionVector decisions;
     for (size_t at : sketch.samplings)
       if (head.instructions[at].decision) decisions.push_back(*head.instructions[at].decision);
-    if (decisions.size() == sketch.samplings.size()) return std::pair(sketch.id, std::move(decisions));
+    if (decisions.size() != sketch.samplings.size()) continue;
+    if (sketch.parallel_limit) {
+      Instruction& annotation = head.instructions[*sketch.parallel_limit];
+      if (annotation.inputs.size() != 2) continue;
+      decisions.push_back(annotation.inputs[1]);
+      annotation.inputs[1] = sketch.trace.instructions[*sketch.parallel_limit].inputs[1];
+    }
+    if (renumber(without_decisions(head)) == sketch.trace) return std::pair(sketch.id, std::move(decisions));
   }
   return std::nullopt;
 }

@@ -10,7 +10,7 @@
 namespace tilewright {
 
 using SketchId = int;
-/// One value per sampling instruction of the sketch, in trace order.
+/// One value per sampling instruction of the sketch, in trace order; last, if the sketch has one, its parallel limit.
 using DecisionVector = std::vector<TraceValue>;
 
 struct Sketch {
@@ -19,17 +19,23 @@ struct Sketch {
   Trace trace;                                   ///< without decisions, up to enter_postproc
   std::vector<size_t> samplings;                 ///< positions of sampling instructions
   std::vector<std::optional<TraceValue>> fixed;  ///< decisions that a schedule file fixes
+  /// Position of the annotation that rules made of how many parallel jobs there may be: nothing samples it, and the
+  /// mutator `parallel` changes it.
+  std::optional<size_t> parallel_limit;
 };
 
 /// Names of the parts that a preset uses.
 struct SpaceParts {
   std::vector<std::string> rules, postprocs;
   std::vector<std::pair<std::string, double>> mutators;  ///< name, weight
+  size_t max_sketches = 64;                              ///< 0: no limit
 };
 /// Parts for a target: preset "tilewright" or "metaschedule", and what plug-ins added (names with a dot).
 Result<SpaceParts> parts_for(const std::string& preset, const Target&);
 TW_REFUSAL_CODE(preset_unknown, "preset-unknown", "no search preset has that name");
-TW_REFUSAL_CODE(too_many_sketches, "too-many-sketches", "the rules made more than 64 sketches");
+TW_REFUSAL_CODE(too_many_sketches, "too-many-sketches",
+                "the rules made more sketches than are searched; of all, evenly spread ones are kept");
+TW_REFUSAL_CODE(rule_fails, "rule-fails", "a schedule rule failed by a bug of its own; the block is left as it was");
 TW_REFUSAL_CODE(space_unknown, "space-unknown", "no registered space and no schedule file has that name");
 
 /// A replayed, post-processed candidate: what is measured.
@@ -50,6 +56,8 @@ class Space {
 
   const std::vector<Sketch>& sketches() const { return sketches_; }
   const SpaceParts& parts() const { return parts_; }
+  /// What a user should know about how the space was made; nothing of it ends a task.
+  const std::vector<Refusal>& warnings() const { return warnings_; }
   /// False when the instruction list of a schedule function depends on sampled values: only replay_func can search it.
   bool has_skeleton() const { return !function_; }
 
@@ -67,6 +75,7 @@ class Space {
   Status run_postprocs(Schedule&, const Target&) const;
   SpaceParts parts_;
   std::vector<Sketch> sketches_;
+  std::vector<Refusal> warnings_;
   std::function<Status(Schedule&)> function_;
 };
 

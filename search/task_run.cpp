@@ -71,8 +71,9 @@ TaskRun::TaskRun(size_t index, const Task& task, const TunerOptions& options, Ho
 
 Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task, const TunerOptions& options,
                                                  Hooks hooks) {
-  TW_TRY(Space space, make_space(task, options));
-  std::unique_ptr<TaskRun> run(new TaskRun(index, task, options, std::move(hooks), std::move(space)));
+  Result<Space> space = make_space(task, options);
+  std::unique_ptr<TaskRun> run(
+      new TaskRun(index, task, options, std::move(hooks), space ? std::move(*space) : Space()));
   std::string name = options.strategy;
   if (name.empty()) name = run->space_.has_skeleton() ? "evolutionary" : "replay_func";
   const auto& strategies = Registry<StrategyFactory>::instance();
@@ -95,6 +96,9 @@ Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task,
                                           options.population, options.generations, run->hooks_.pause,
                                           run->hooks_.give_up, options.preset != "metaschedule"});
   run->strategy_ = factory->make(*run->context_);
+  if (!space)
+    run->fail(
+        space.error().with_note([name = task.name] { return Note{{}, "while the space of " + name + " was made"}; }));
   return run;
 }
 
@@ -124,39 +128,62 @@ void TaskRun::announce(const measure::Calibration& calibration) {
   e.sketches = static_cast<int64_t>(space_.sketches().size());
   set_roofline(e, task_, calibration, options_.mode);
   hooks_.emit(e);
+  for (const Refusal& w : space_.warnings())
+    warn(w.code(), fmt::format("{}: {}", task_.name, w.diagnostic().message), w.diagnostic().help);
+  if (failure_) warn(failure_->code(), failure_->diagnostic().message, failure_->diagnostic().help);
 }
 
-Trial TaskRun::baseline_trial(int64_t number) const {
-  const bool given = index_ < options_.baselines.size() && !options_.baselines[index_].empty();
-  Trial t = make_trial(index_, given ? options_.baselines[index_] : trace_to_json(baseline_schedule(task_).trace()));
-  t.number = number;
-  t.origin = "baseline";
-  return t;
+void TaskRun::warn(std::string_view code, std::string message, std::string help) const {
+  Warning w;
+  w.code = code;
+  w.message = std::move(message);
+  w.help = std::move(help);
+  w.task = static_cast<int64_t>(index_);
+  hooks_.emit(w);
 }
 
-Status TaskRun::take_baseline(Trial trial, const JobResult& r) {
-  baseline_ = std::move(trial);
-  if (r.status == TrialStatus::unspecified) return {};  // stopped before it ran
-  baseline_.number = r.trial;
-  if (r.status == TrialStatus::ok) {
-    report_.baseline_ns = incumbent_ns_ = r.median_ns;
-    return {};
+/// The task is not tuned; what it would have had is left to the others.
+void TaskRun::fail(const Refusal& why) {
+  failure_ = why;
+  end(std::string(why.code()));
+}
+
+std::vector<Trial> TaskRun::baseline_trials() const {
+  std::vector<Trial> trials;
+  if (index_ < options_.baselines.size() && !options_.baselines[index_].empty())
+    trials.push_back(make_trial(index_, options_.baselines[index_]));
+  else
+    for (const Schedule& s : baseline_schedules(task_)) trials.push_back(make_trial(index_, trace_to_json(s.trace())));
+  for (Trial& t : trials) t.origin = "baseline";
+  return trials;
+}
+
+/// The fastest one counts; a time that the machine disturbed only where there is no other.
+void TaskRun::take_baselines(std::vector<Trial> trials, const std::vector<JobResult>& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    const JobResult& r = results[i];
+    if (r.status == TrialStatus::unspecified) continue;  // stopped before it ran
+    if (info(r.status).owner != Owner::environment && r.status != TrialStatus::ok)
+      return fail(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", task_.name,
+                                                      to_string(r.status), r.detail.empty() ? "" : ": ", r.detail))
+                      .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
+    const bool ok = r.status == TrialStatus::ok;
+    if (r.median_ns <= 0 || (baseline_ok_ && !ok)) continue;
+    if (report_.baseline_ns && baseline_ok_ == ok && *report_.baseline_ns <= r.median_ns) continue;
+    baseline_ = trials[i];
+    baseline_.number = r.trial;
+    baseline_ok_ = ok;
+    report_.baseline_ns = r.median_ns;
   }
-  if (info(r.status).owner == Owner::environment) {
+  if (baseline_ok_) {
+    incumbent_ns_ = *report_.baseline_ns;
+  } else if (!results.empty() && results[0].status != TrialStatus::unspecified) {
     // The machine would not settle: go on without a number to compare with, and say so.
-    Warning w;
-    w.code = "baseline-not-timed";
-    w.message =
-        fmt::format("the untuned program of {} could not be timed: {} {}", task_.name, to_string(r.status), r.detail);
-    w.help = "run `tilewright doctor`";
-    w.task = static_cast<int64_t>(index_);
-    hooks_.emit(w);
-    if (r.median_ns > 0) report_.baseline_ns = r.median_ns;
-    return {};
+    warn("baseline-not-timed",
+         fmt::format("the untuned program of {} could not be timed: {} {}", task_.name, to_string(results[0].status),
+                     results[0].detail),
+         "run `tilewright doctor`");
   }
-  return refuse(Refusal(baseline_fails, fmt::format("{}: the untuned program ends with {}{}{}", task_.name,
-                                                    to_string(r.status), r.detail.empty() ? "" : ": ", r.detail))
-                    .with_help("run `tilewright doctor`, and `tilewright opt` on the program"));
 }
 
 std::pair<Proposal, std::vector<JobResult>> TaskRun::recall(const Earlier& earlier) {
@@ -355,12 +382,8 @@ void TaskRun::learn(int64_t round, const std::vector<Settled>& settled) {
     if (said_model_fails_) return;
     said_model_fails_ = true;  // once: the search goes on with what the model was
     Diagnostic d = updated.error().diagnostic();
-    Warning w;
-    w.code = updated.error().code();
-    w.message = fmt::format("the cost model of {} cannot be trained: {}", task_.name, d.message);
-    w.help = d.help;
-    w.task = static_cast<int64_t>(index_);
-    hooks_.emit(w);
+    warn(updated.error().code(), fmt::format("the cost model of {} cannot be trained: {}", task_.name, d.message),
+         d.help);
     return;
   }
   ModelReport fit = model_->report();
@@ -389,23 +412,22 @@ void TaskRun::end(const std::string& reason) {
 void TaskRun::stop(const std::string& reason) {
   if (stopped_) return;
   end(reason);
-  Warning w;
-  w.code = "task-stopped";
-  w.message = fmt::format("{}: {}", task_.name, reason);
-  w.task = static_cast<int64_t>(index_);
-  hooks_.emit(w);
+  warn("task-stopped", fmt::format("{}: {}", task_.name, reason));
 }
 
 void TaskRun::conclude(Measuring* measuring) {
   TaskReport& r = report_;
   r.refused = strategy_->refusals().counts;
-  if (good_.empty()) {
+  if (failure_) {
+    r.verdict = "not tuned: " + std::string(failure_->code());
+  } else if (good_.empty()) {
     r.verdict = "no valid candidate";
   } else {
-    // Contender 0 is the best of the screening; the untuned program takes part.
+    // Contender 0 is the best of the screening; the untuned program takes part, and wins only if it was verified.
     std::vector<Trial> contenders;
     for (const Good& g : good_) contenders.push_back(g.trial);
-    contenders.push_back(baseline_);
+    const size_t untuned = contenders.size();
+    if (!baseline_.trace.empty()) contenders.push_back(baseline_);
     size_t winner = 0;
     std::optional<measure::Outcome> outcome;
     if (measuring) outcome = measuring->shoot_out(contenders);
@@ -414,7 +436,8 @@ void TaskRun::conclude(Measuring* measuring) {
     if (outcome && !outcome->measurements.empty()) {
       double best = std::numeric_limits<double>::infinity();
       for (const measure::Measurement& x : outcome->measurements)
-        if (x.n > 0 && x.median < best) best = x.median, winner = static_cast<size_t>(x.contender);
+        if (x.n > 0 && x.median < best && (static_cast<size_t>(x.contender) != untuned || baseline_ok_))
+          best = x.median, winner = static_cast<size_t>(x.contender);
       r.verdict = "confirmed";
       // Within half a percent of contender 0, contender 0 is kept: a winner is never picked by noise.
       for (const measure::Paired& p : outcome->paired)
@@ -424,11 +447,11 @@ void TaskRun::conclude(Measuring* measuring) {
         if (static_cast<size_t>(x.contender) == winner)
           r.best_ns = x.median, r.best_lo_ns = x.ci_lo, r.best_hi_ns = x.ci_hi;
       for (const measure::Measurement& x : outcome->measurements)
-        if (static_cast<size_t>(x.contender) + 1 == contenders.size() && x.n > 0) r.baseline_ns = x.median;
+        if (static_cast<size_t>(x.contender) == untuned && x.n > 0) r.baseline_ns = x.median;
     }
     r.best_trace = contenders[winner].trace;
     r.best_trial = contenders[winner].number;
-    if (winner + 1 == contenders.size()) r.verdict = "the untuned program is the fastest";
+    if (winner == untuned) r.verdict = "the untuned program is the fastest";
   }
   TaskDone e;
   e.task = static_cast<int64_t>(index_);

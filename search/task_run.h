@@ -34,9 +34,12 @@ class TaskRun {
   const TaskReport& report() const { return report_; }
   double incumbent_ns() const { return incumbent_ns_; }
 
-  void announce(const measure::Calibration&);     ///< task.start
-  Trial baseline_trial(int64_t number) const;     ///< the untuned program
-  Status take_baseline(Trial, const JobResult&);  ///< refused: it cannot be tuned against
+  /// Why the task cannot be tuned: it has no space, or its untuned program fails. Such a task has ended; others go on.
+  const std::optional<Refusal>& failure() const { return failure_; }
+
+  void announce(const measure::Calibration&);                              ///< task.start, and warnings about the space
+  std::vector<Trial> baseline_trials() const;                              ///< the untuned program, without numbers
+  void take_baselines(std::vector<Trial>, const std::vector<JobResult>&);  ///< may end the task
 
   /// What earlier runs measured, as far as it is of this space: a round of its own with its results. The seeds among it
   /// wait for the first rounds.
@@ -65,6 +68,8 @@ class TaskRun {
   TaskRun(size_t index, const Task&, const TunerOptions&, Hooks, Space);
   void take_ok(const Trial&, const Settled&, const JobResult&);
   void watch(const JobResult&, bool known);
+  void warn(std::string_view code, std::string message, std::string help = "") const;
+  void fail(const Refusal&);
   void end(const std::string& reason);
   void stop(const std::string& reason);
   void report_refusals(int64_t round, size_t chosen);
@@ -77,8 +82,10 @@ class TaskRun {
   std::unique_ptr<CostModel> model_;
   std::unique_ptr<StrategyContext> context_;
   std::unique_ptr<SearchStrategy> strategy_;
-  Trial baseline_;
-  std::vector<Good> good_;  ///< ok trials, best first; as many as the shoot-out takes
+  std::optional<Refusal> failure_;
+  Trial baseline_;            ///< the faster untuned program
+  bool baseline_ok_ = false;  ///< it was timed and verified, so it may win
+  std::vector<Good> good_;    ///< ok trials, best first; as many as the shoot-out takes
   TaskReport report_;
   TaskProgress progress_;
   double incumbent_ns_ = 0;

@@ -60,7 +60,8 @@ struct Tuner::Impl {
   bool give_up() const { return stop || out_of_time(); }
 
   Status set_up();
-  Status measure_baselines();
+  void measure_baselines();
+  Status some_task_can_be_tuned() const;
   void recall();
   void search();
   std::unique_ptr<Proposal> propose();
@@ -95,16 +96,23 @@ Status Tuner::Impl::set_up() {
                            {pause, [this] { return give_up(); }, [this](EventBody e) { emit(std::move(e)); }}));
     runs.push_back(std::move(run));
   }
-  return {};
+  return some_task_can_be_tuned();
 }
 
-Status Tuner::Impl::measure_baselines() {
+void Tuner::Impl::measure_baselines() {
   for (size_t i = 0; i < tasks.size() && !stop; ++i) {
-    Trial trial = runs[i]->baseline_trial(next_trial++);
-    JobResult r = measuring->run({trial}, std::vector<double>(tasks.size(), 0)).at(0);
-    TW_TRY_VOID(runs[i]->take_baseline(std::move(trial), r));
+    if (runs[i]->failure()) continue;
+    std::vector<Trial> trials = runs[i]->baseline_trials();
+    for (Trial& t : trials) t.number = next_trial++;
+    runs[i]->take_baselines(trials, measuring->run(trials, std::vector<double>(tasks.size(), 0)));
   }
-  return {};
+}
+
+/// A task that cannot be tuned costs only itself, unless there is no other.
+Status Tuner::Impl::some_task_can_be_tuned() const {
+  for (const auto& run : runs)
+    if (!run->failure()) return {};
+  return refuse(*runs.front()->failure());
 }
 
 /// What earlier runs measured counts as if it had been measured now, and the search learns from it.
@@ -242,7 +250,8 @@ Result<RunReport> Tuner::run() {
   // Without a calibration nothing is compared with the roofline.
   auto calibration = impl_->measurer.calibrate("", impl_->options.run_threads);
   for (const auto& run : impl_->runs) run->announce(calibration ? *calibration : measure::Calibration());
-  TW_TRY_VOID(impl_->measure_baselines());
+  impl_->measure_baselines();
+  TW_TRY_VOID(impl_->some_task_can_be_tuned());
   impl_->recall();
   impl_->search();
   return impl_->conclude();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "support/check.h"
 
@@ -49,8 +50,11 @@ Board::Board(std::string run, std::vector<BoardTask> tasks, const RunState& befo
     if (static_cast<size_t>(number) >= tasks_.size()) continue;
     BoardTask& row = tasks_[number];
     row.roofline_ns = task.start.roofline_ns;
-    if (!task.trials.empty()) row.baseline_trial = task.trials.front();
+    for (int64_t t : task.trials)
+      if (before.trials.at(t).origin == "baseline") row.baseline_trials.insert(t);
   }
+  for (const CandidatesRefused& e : before.refused)
+    if (e.task >= 0 && static_cast<size_t>(e.task) < tasks_.size()) funnels_[e.task].apply(e);
   for (const auto& [number, trial] : before.trials)
     if (trial.settled) take(*trial.settled, false);
   trials_before_ = trials_;
@@ -77,10 +81,12 @@ std::optional<Note> Board::take(const JobResult& r, bool say) {
   if (!r.settled || r.task < 0 || static_cast<size_t>(r.task) >= tasks_.size()) return std::nullopt;
   BoardTask& row = tasks_[r.task];
   results_[r.trial] = r;
-  funnels_[r.task].apply(r, r.trial == row.baseline_trial);
+  const bool baseline = row.baseline_trials.contains(r.trial);
+  funnels_[r.task].apply(r, baseline);
   const bool good = r.status == TrialStatus::ok;
-  if (r.trial == row.baseline_trial) {
-    if (r.n > 0) row.baseline_ns = r.median_ns;
+  if (baseline) {
+    if (r.n > 0 && r.median_ns < row.baseline_ns.value_or(std::numeric_limits<double>::infinity()))
+      row.baseline_ns = r.median_ns;
     return std::nullopt;
   }
   ++trials_, ++row.trials;
@@ -109,7 +115,7 @@ std::optional<Note> Board::apply(const Event& event) {
   if (auto* start = std::get_if<TaskStart>(&event.body)) {
     if (BoardTask* t = row(start->task)) t->roofline_ns = start->roofline_ns;
   } else if (auto* d = std::get_if<JobDispatched>(&event.body)) {
-    if (BoardTask* t = row(d->task); t && d->origin == "baseline") t->baseline_trial = d->trial;
+    if (BoardTask* t = row(d->task); t && d->origin == "baseline") t->baseline_trials.insert(d->trial);
   } else if (auto* r = std::get_if<JobResult>(&event.body)) {
     device_s_ += static_cast<double>(r->device_us.value_or(0)) * 1e-6;
     return take(*r, true);

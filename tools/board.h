@@ -28,9 +28,10 @@ struct BoardTask {
   double weight = 1;
   int64_t limit = 0;  ///< trials
   std::optional<double> baseline_ns, best_ns, roofline_ns;
-  std::optional<double> accuracy;  ///< of the model, on the incoming batch before it was trained on
-  int64_t baseline_trial = -1, best_trial = -1;
-  int64_t trials = 0, ok = 0;  ///< settled, without the baseline
+  std::optional<double> accuracy;     ///< of the model, on the incoming batch before it was trained on
+  std::set<int64_t> baseline_trials;  ///< the untuned program; the fastest counts
+  int64_t best_trial = -1;
+  int64_t trials = 0, ok = 0;  ///< settled, without the baselines
   std::vector<double> best_after;
   std::string done;  ///< why the task ended; empty: it has not
 };

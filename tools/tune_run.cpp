@@ -26,8 +26,7 @@ class Forward : public Observer {
   Forward(EventStream& stream, JournalWriter& journal, const RunState& before, Saving* saving)
       : stream_(stream), journal_(journal), before_(before), saving_(saving) {}
   void on_event(const Event& event) override {
-    if (auto* start = std::get_if<TaskStart>(&event.body); start && before_.tasks.contains(start->task)) return;
-    if (auto* seed = std::get_if<RunSeeded>(&event.body); seed && seeded(*seed)) return;
+    if (before_.holds(event.body)) return;
     int64_t seq = stream_.emit(event.body);
     if (!saving_) return;
     saving_->take({seq, 0, event.body});
@@ -37,10 +36,6 @@ class Forward : public Observer {
   }
 
  private:
-  bool seeded(const RunSeeded& seed) const {
-    return std::any_of(before_.seeds.begin(), before_.seeds.end(),
-                       [&](const RunSeeded& b) { return b.task == seed.task && b.trace_key == seed.trace_key; });
-  }
   EventStream& stream_;
   JournalWriter& journal_;
   const RunState& before_;

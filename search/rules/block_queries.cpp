@@ -54,6 +54,8 @@ std::vector<IterType> loop_types(const Schedule& s, const Block& b) {
   return out;
 }
 
+bool on_one_core(const Schedule& s) { return has_annotation(*s.function().root(), kOneCore); }
+
 bool needs_rfactor(const Schedule& s, const Block& b, int64_t max_parallel) {
   if (is_spatial(b) || !b.init || has_annotation(b, "meta_schedule.tiling_structure") || !trivial_bindings(s, b))
     return false;

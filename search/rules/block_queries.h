@@ -14,6 +14,9 @@ bool trivial_bindings(const Schedule&, const Block&);
 bool needs_tiling(const Schedule&, const Block&);
 bool needs_rfactor(const Schedule&, const Block&, int64_t max_parallel);
 bool is_output(const Schedule&, const Block&);
+/// Annotation of the root, put there by rule one_core: nothing is to run in parallel.
+inline constexpr const char* kOneCore = "tilewright.one_core";
+bool on_one_core(const Schedule&);
 /// Iter types that drive each loop above the block, in order (trivial bindings).
 std::vector<IterType> loop_types(const Schedule&, const Block&);
 

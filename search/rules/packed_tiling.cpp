@@ -172,7 +172,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
       if (i != *at) order.push_back(loops[i]);
     order.push_back(halves[1]);
     TW_TRY_VOID(s.reorder(order));
-    TW_TRY_VOID(s.parallel(halves[0]));
+    if (!on_one_core(s)) TW_TRY_VOID(s.parallel(halves[0]));
     TW_TRY_VOID(s.vectorize(halves[1]));
   }
   TW_TRY(std::vector<LoopRV> loops, s.get_loops(rv));
@@ -240,6 +240,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   TW_TRY_VOID(s.unroll(steps[1]));
   TW_TRY_VOID(s.unroll(tile_row));
   TW_TRY_VOID(s.vectorize(tile_column));
+  if (on_one_core(s)) return s;
   // Outer tiles in parallel. The inits are split off by rewrite_reduction_block.
   std::vector<LoopRV> parallel(nest.begin(), nest.begin() + static_cast<std::ptrdiff_t>(outer + 2));
   TW_TRY(LoopRV fused, s.fuse(parallel));

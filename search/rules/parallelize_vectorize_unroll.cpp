@@ -14,7 +14,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   if (!block || s.state().tree().enclosing_block(s.state().place(**block)) != kNoPlace) return {s};
   const bool spatial = is_spatial_function(s);
   const Schedule original = s;
-  bool ok = s.annotate(rv, "meta_schedule.parallel", int64_t{context.target.cores} * kJobsPerCore).has_value() &&
+  const int64_t jobs = on_one_core(s) ? 0 : int64_t{context.target.cores} * kJobsPerCore;
+  bool ok = s.annotate(rv, "meta_schedule.parallel", jobs).has_value() &&
             s.annotate(rv, "meta_schedule.vectorize", kVectorLimit).has_value();
   if (!ok) return {original};
   if (!spatial) {

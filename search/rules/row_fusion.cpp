@@ -70,7 +70,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   if ((*block)->writes.size() != 1 || !trivial_bindings(s, **block)) return {s};
   const TreeIndex& tree = s.state().tree();
   std::vector<const For*> loops = tree.loop_nodes_above(s.state().place(**block));
-  if (loops.size() < 2 || const_int(loops[0]->extent).value_or(0) < context.target.cores) return {s};
+  const int64_t cores = on_one_core(s) ? 1 : context.target.cores;
+  if (loops.size() < 2 || const_int(loops[0]->extent).value_or(0) < cores) return {s};
   // Rows only pay where something is reduced along them, and contractions have tiles of their own.
   bool reduces = false;
   for (Place p : tree.blocks()) {

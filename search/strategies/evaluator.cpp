@@ -44,8 +44,8 @@ std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draf
         return;
       }
       out[i] = describe(context_, draft.sketch, std::move(*m), draft.origin, features);
-    } catch (const InternalError& bug) {
-      // A bug in a rule, postproc or primitive costs one candidate.
+    } catch (const std::exception& bug) {
+      // A bug in a postproc or primitive costs one candidate.
       refused[i] = Refusal(candidate_internal_error, bug.what());
     }
   };

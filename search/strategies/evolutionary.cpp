@@ -1,5 +1,7 @@
 // evolutionary: a population from the best measured candidates and fresh samples is mutated for a few generations under
 // the cost model; the best unseen ones are measured (search.md §6.2; its constants).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "search/mutators/mutator.h"
@@ -43,14 +45,20 @@ class Evolutionary : public SearchStrategy {
  private:
   /// One round of evolution; nothing: it met only programs that were sent before.
   std::vector<Candidate> search(int n, uint64_t round) {
+    const bool trained = context_.model && context_.model->trained();
+    // Small batches are taken from small populations: a round of eight is not worth a thousand replays.
+    size_ = context_.spread ? std::min(context_.population, std::max(constants_.init_min_unmeasured, 8 * n))
+                            : context_.population;
     std::vector<Candidate> measured = elites();
-    std::vector<Candidate> unmeasured = sample(context_.population - static_cast<int>(measured.size()), round);
+    std::vector<Candidate> unmeasured = sample(size_ - static_cast<int>(measured.size()), round);
     std::vector<Candidate> population = measured;
     population.insert(population.end(), unmeasured.begin(), unmeasured.end());
     if (population.empty()) return {};
     std::vector<Candidate> best;  // the heap of the round: unseen programs, best first
     std::set<Hash64> in_best;
-    for (int generation = 0; generation <= context_.generations; ++generation) {
+    // Without a model all picks are random ones (`pick`), and nothing would guide a generation.
+    const int generations = context_.spread && !trained ? 0 : context_.generations;
+    for (int generation = 0; generation <= generations; ++generation) {
       if (generation > 0) population = evolve(population, round, generation);
       score(population, round, generation);
       for (const Candidate& c : population)
@@ -64,7 +72,9 @@ class Evolutionary : public SearchStrategy {
 
   std::vector<Candidate> elites() const {
     std::vector<Candidate> out;
+    const size_t most = static_cast<size_t>(constants_.init_measured_ratio * size_);
     for (const Settled& s : good_) {
+      if (out.size() == most) break;
       out.push_back(s.candidate);
       out.back().origin = "elite";
     }
@@ -108,14 +118,14 @@ class Evolutionary : public SearchStrategy {
   std::vector<Candidate> evolve(const std::vector<Candidate>& parents, uint64_t round, int generation) {
     std::vector<double> weights;
     for (const Candidate& c : parents) weights.push_back(std::max(1e-6, static_cast<double>(c.predicted)));
-    std::vector<Candidate> next(context_.population);
-    std::vector<bool> filled(context_.population, false);
-    std::vector<size_t> last_parent(context_.population, 0);
+    std::vector<Candidate> next(size_);
+    std::vector<bool> filled(size_, false);
+    std::vector<size_t> last_parent(size_, 0);
     std::set<size_t> kept;
     for (int attempt = 0; attempt <= constants_.genetic_max_fail; ++attempt) {
       std::vector<Draft> drafts;
       std::vector<int> slots;
-      for (int slot = 0; slot < context_.population; ++slot) {
+      for (int slot = 0; slot < size_; ++slot) {
         if (filled[slot]) continue;
         Rng rng = Rng::keyed(context_.seed, context_.task.key, round << 16 | static_cast<uint64_t>(generation),
                              static_cast<uint64_t>(slot) << 8 | static_cast<uint64_t>(attempt), kParent);
@@ -145,19 +155,27 @@ class Evolutionary : public SearchStrategy {
       }
       if (std::find(filled.begin(), filled.end(), false) == filled.end()) break;
     }
-    for (int slot = 0; slot < context_.population; ++slot)
+    for (int slot = 0; slot < size_; ++slot)
       if (!filled[slot]) next[slot] = parents[last_parent[slot]];
     return next;
   }
 
-  bool mutate(SketchId sketch, DecisionVector& decisions, Rng& rng) const {
+  /// False: it does not apply here, or failed by a bug of its own, which is counted.
+  bool mutate(SketchId sketch, DecisionVector& decisions, Rng& rng) {
     std::vector<double> weights;
     for (const auto& [name, weight] : context_.space.parts().mutators) weights.push_back(weight);
     if (weights.empty()) return false;
     const std::string& name = context_.space.parts().mutators[rng.weighted(weights)].first;
     const Mutator* mutator = Registry<Mutator>::instance().find(name);
     TW_CHECK(mutator, "mutator {} is not registered", name);
-    return mutator->apply(context_.space.sketches()[sketch], decisions, rng);
+    try {
+      return mutator->apply(context_.space.sketches()[sketch], decisions, rng);
+    } catch (const std::exception& bug) {
+      ++evaluated_;
+      if (++refusals_.counts["internal-error"] == 1)
+        refusals_.examples["internal-error"] = fmt::format("mutator {}: {}", name, bug.what());
+      return false;
+    }
   }
 
   /// The best, then a few random ones; each list stands in when the other is used up. With `spread`, the random ones
@@ -198,6 +216,7 @@ class Evolutionary : public SearchStrategy {
   StrategyContext context_;
   Evaluator evaluator_;
   Constants constants_;
+  int size_ = 0;  ///< of this round's population
   std::set<Hash64> sent_;
   std::map<SketchId, int64_t> sent_of_;  ///< number of candidates sent, by sketch
   std::vector<Settled> good_;

@@ -19,6 +19,7 @@ class ScriptedMeasurer : public measure::Measurer {
   size_t slots = 4;           ///< capacity
   size_t per_poll = 2;        ///< results per poll
   bool newest_first = false;  ///< which jobs end first
+  bool keep_times = false;    ///< of outcomes that are not ok, as of noisy ones
   bool slow = false;          ///< nothing has ended unless somebody waits
   std::vector<measure::Job> seen;
 
@@ -68,7 +69,7 @@ class ScriptedMeasurer : public measure::Measurer {
       o.measurements.push_back(m);
     }
     if (script) script(job, o);
-    if (!o.ok()) o.measurements.clear();
+    if (!o.ok() && !keep_times) o.measurements.clear();
     return o;
   }
   std::vector<measure::Job> jobs_;

@@ -116,17 +116,134 @@ TEST_P(SpaceTest, EverySampledCandidateComputesTheSame) {
     RecordProperty(std::string(preset) + "_sketches", static_cast<int>(space->sketches().size()));
     std::printf("%s: %zu sketches, %d of %d valid%s\n", preset, space->sketches().size(), valid, tried, codes.c_str());
   }
-  Schedule baseline = baseline_schedule(task);
   ExecutionCheck check;
   check.reassociated = true;
   check.small_exact = GetParam().second != kSoftmax;
-  EXPECT_TRUE(equal_by_execution(*task.program->main(), baseline.function(), check)) << print(baseline.function());
+  for (const Schedule& baseline : baseline_schedules(task))
+    EXPECT_TRUE(equal_by_execution(*task.program->main(), baseline.function(), check)) << print(baseline.function());
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, SpaceTest,
                          ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"gemm_relu", kGemmRelu},
                                            std::pair{"softmax", kSoftmax}),
                          [](const auto& p) { return p.param.first; });
+
+/// Two products in a row; sizes that every tile divides.
+constexpr const char* kChain = R"(
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 96), "float32"), C: T.Buffer((96, 64), "float32"), E: T.Buffer((64, 64), "float32")):
+    D = T.sblock_alloc_buffer((64, 96), "float32")
+    for i, j, k in T.grid(64, 96, 64):
+        with T.sblock("D"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                D[vi, vj] = T.float32(0)
+            D[vi, vj] = D[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j, k in T.grid(64, 64, 96):
+        with T.sblock("E"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                E[vi, vj] = T.float32(0)
+            E[vi, vj] = E[vi, vj] + D[vi, vk] * C[vk, vj]
+)";
+
+TEST(Space, AFreeLayoutFollowsTheLoops) {
+  std::string text = kGemm;
+  text.insert(text.find("    for i, j, k"), "    T.func_attr({\"layout_free_buffers\": [1]})\n");
+  Task task = make_task(text.c_str());
+  for (const char* preset : {"tilewright", "metaschedule"}) {
+    auto parts = parts_for(preset, task.target);
+    ASSERT_TRUE(parts);
+    auto space = Space::from_rules(task, *parts);
+    ASSERT_TRUE(space);
+    int rewritten = 0;
+    for (const Sketch& sketch : space->sketches()) {
+      for (uint64_t n = 0; n < 4; ++n) {
+        auto m = space->materialise(task, sketch, nullptr, Rng::keyed(3, static_cast<uint64_t>(sketch.id), n));
+        if (!m) continue;
+        std::string python = trace_to_python(m->schedule.trace());
+        rewritten += python.find("layout_rewrite_preproc") != std::string::npos;
+        ExecutionCheck check;
+        check.reassociated = true;
+        ASSERT_TRUE(equal_by_execution(*task.program->main(), m->schedule.function(), check)) << python;
+      }
+    }
+    EXPECT_GT(rewritten, 0) << preset;
+  }
+}
+
+TEST(Space, TooManySketchesAreThinnedOutAndSaid) {
+  Task task = make_task(kChain);
+  auto parts = parts_for("tilewright", task.target);
+  ASSERT_TRUE(parts);
+  auto space = Space::from_rules(task, *parts);
+  ASSERT_TRUE(space);
+  EXPECT_LE(space->sketches().size(), 64u);
+  EXPECT_GT(space->sketches().size(), 32u);
+  ASSERT_EQ(space->warnings().size(), 1u);
+  EXPECT_EQ(space->warnings()[0].code(), "too-many-sketches");
+  parts->max_sketches = 0;
+  auto whole = Space::from_rules(task, *parts);
+  ASSERT_TRUE(whole);
+  EXPECT_GT(whole->sketches().size(), 64u);
+  EXPECT_TRUE(whole->warnings().empty());
+}
+
+// A rule of a plug-in with a bug: it is met only by programs that have a block of that name.
+const Register<ScheduleRule> throwing{"test.throws",
+                                      "fails on blocks called thrower",
+                                      {.apply =
+                                           [](Schedule s, BlockRV rv, const RuleContext&) {
+                                             if ((*s.block(rv))->name == "thrower") throw std::runtime_error("a bug");
+                                             return std::vector<Schedule>{s};
+                                           },
+                                       .before = ""}};
+
+TEST(Space, ARuleThatThrowsLeavesTheBlockAlone) {
+  std::string text = kGemm;
+  text.replace(text.find("\"C\""), 3, "\"thrower\"");
+  Task task = make_task(text.c_str());
+  auto parts = parts_for("tilewright", task.target);
+  ASSERT_TRUE(parts);
+  auto space = Space::from_rules(task, *parts);
+  ASSERT_TRUE(space);
+  ASSERT_EQ(space->warnings().size(), 1u);
+  EXPECT_EQ(space->warnings()[0].code(), "rule-fails");
+  EXPECT_EQ(space->warnings()[0].diagnostic().message, "rule test.throws: a bug");
+  auto sound = Space::from_rules(make_task(kGemm), *parts);
+  ASSERT_TRUE(sound);
+  EXPECT_EQ(space->sketches().size(), sound->sketches().size());
+}
+
+TEST(Space, TheParallelLimitIsLocatedAndReplayed) {
+  Task task = make_task(kGemmRelu);
+  auto parts = parts_for("metaschedule", task.target);
+  ASSERT_TRUE(parts);
+  auto space = Space::from_rules(task, *parts);
+  ASSERT_TRUE(space);
+  const Mutator* mutator = Registry<Mutator>::instance().find("parallel");
+  ASSERT_TRUE(mutator);
+  std::set<Hash64> programs;
+  for (const Sketch& sketch : space->sketches()) {
+    auto fresh = space->materialise(task, sketch, nullptr, Rng(5));
+    if (!fresh) continue;
+    Rng rng(9);
+    for (int i = 0; i < 8; ++i) {
+      DecisionVector decisions = fresh->decisions;
+      ASSERT_TRUE(mutator->apply(sketch, decisions, rng));
+      EXPECT_FALSE(decisions == fresh->decisions);
+      auto changed = space->materialise(task, sketch, &decisions, Rng(5));
+      ASSERT_TRUE(changed);
+      programs.insert(structural_hash(changed->schedule.function()));
+      auto found = space->locate(changed->schedule.trace());
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->first, sketch.id);
+      EXPECT_TRUE(found->second == decisions);
+    }
+    programs.insert(structural_hash(fresh->schedule.function()));
+  }
+  EXPECT_GT(programs.size(), space->sketches().size());
+}
 
 }  // namespace
 }  // namespace tilewright

@@ -134,7 +134,7 @@ inline TunerRun run_with_journal(const std::string& directory, std::vector<Task>
   EventStream stream([] { return 0.0; }, (*journal)->found().last_seq);
   struct Forward : Observer {
     void on_event(const Event& e) override {
-      if (auto* start = std::get_if<TaskStart>(&e.body); start && before->tasks.contains(start->task)) return;
+      if (before->holds(e.body)) return;
       stream->emit(e.body);
       run->events.push_back(e);
     }

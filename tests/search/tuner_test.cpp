@@ -17,9 +17,14 @@ namespace {
 using measure::Job;
 using measure::Outcome;
 
+/// Untuned programs of small_gemm: on all cores and on one.
+constexpr int kBaselines = 2;
+
 bool is_baseline(const Job& job) {
-  static const std::string baseline = trace_to_json(baseline_schedule(small_gemm()).trace());
-  return job.contenders.size() == 1 && job.contenders[0].trace == baseline;
+  static const std::vector<Schedule> baselines = baseline_schedules(small_gemm());
+  return job.contenders.size() == 1 && std::any_of(baselines.begin(), baselines.end(), [&](const Schedule& s) {
+           return job.contenders[0].trace == trace_to_json(s.trace());
+         });
 }
 
 /// The same third of all candidates, whatever the run.
@@ -147,7 +152,7 @@ TEST(Lag, ThePresetOfTheReferenceHasNone) {
     if (auto* r = std::get_if<JobResult>(&e.body)) settled += r->settled;
     if (auto* r = std::get_if<RoundStart>(&e.body); r && r->round == 1) break;
   }
-  EXPECT_EQ(settled, 65);
+  EXPECT_EQ(settled, 64 + kBaselines);
 }
 
 // ---- resume -------------------------------------------------------------------------------------------------------
@@ -168,6 +173,8 @@ TEST_P(Resume, AfterACutAnywhereTheSameCandidatesAreProposed) {
   undisturbed.script = script;
   TunerRun whole = run_with_journal(scratch / "whole", tasks, options, undisturbed);
   ASSERT_FALSE(whole.refused);
+  auto undisturbed_state = replay_run(scratch / "whole");
+  ASSERT_TRUE(undisturbed_state);
   const std::string journal = read_text(scratch / "whole/events.jsonl");
   std::vector<size_t> ends;  // of lines
   for (size_t i = 0; i < journal.size(); ++i)
@@ -197,6 +204,11 @@ TEST_P(Resume, AfterACutAnywhereTheSameCandidatesAreProposed) {
     auto after = replay_run(folder);
     ASSERT_TRUE(after) << "cut after line " << i + 1 << "\n" << render_text(after.error().diagnostic());
     EXPECT_EQ(after->settled(), static_cast<int64_t>(whole.proposed.size()));
+    // What was told before the cut is not told again.
+    EXPECT_EQ(after->rounds.size(), undisturbed_state->rounds.size());
+    EXPECT_EQ(after->refused.size(), undisturbed_state->refused.size());
+    EXPECT_EQ(after->bests.size(), undisturbed_state->bests.size());
+    EXPECT_EQ(after->fits.size(), undisturbed_state->fits.size());
     std::filesystem::remove_all(folder);
   }
 }
@@ -215,7 +227,7 @@ TEST(ResumedRun, MoreTrialsGoOnWhereTheRunEnded) {
   options.trials = 36;
   TunerRun rest = run_with_journal(scratch / "half", {small_gemm()}, options, measurer);
   EXPECT_EQ(rest.proposed, whole.proposed);
-  EXPECT_EQ(rest.report.reused, 19);
+  EXPECT_EQ(rest.report.reused, 18 + kBaselines);
   EXPECT_EQ(rest.report.measured, 18);
 }
 
@@ -281,7 +293,7 @@ TEST_P(Endings, AreCountedTheRunGoesOnAndTheModelSeesWhatTheTableSays) {
   // Exactly one settled result for each trial, and no more attempts than the policy has.
   std::map<int64_t, int> settled, attempts;
   for (const JobResult& r : run.all<JobResult>()) settled[r.trial] += r.settled, ++attempts[r.trial];
-  EXPECT_EQ(settled.size(), static_cast<size_t>(options.trials) + 1);
+  EXPECT_EQ(settled.size(), static_cast<size_t>(options.trials + kBaselines));
   for (const auto& [trial, n] : settled) EXPECT_EQ(n, 1) << trial;
   for (const auto& [trial, n] : attempts) EXPECT_LE(n, 3) << trial;
 }
@@ -326,6 +338,50 @@ TEST(Baseline, ABaselineThatTheMachineFailsDoesNot) {
   std::vector<Warning> warnings = run.all<Warning>();
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0].code, "baseline-not-timed");
+}
+
+TEST(Baseline, OfAllCoresAndOneTheFasterCounts) {
+  const std::vector<Schedule> untuned = baseline_schedules(small_gemm());
+  ASSERT_EQ(untuned.size(), 2u);
+  const std::string serial = trace_to_json(untuned[1].trace());
+  ScriptedMeasurer measurer;
+  measurer.script = [&](const Job& job, Outcome& o) {
+    for (size_t i = 0; i < job.contenders.size(); ++i)
+      if (job.contenders[i].trace == serial) o.measurements[i].median = 1;
+  };
+  TunerRun run = run_tuner({small_gemm()}, small_options(), measurer);
+  ASSERT_FALSE(run.refused);
+  const TaskReport& report = run.report.tasks[0];
+  EXPECT_EQ(report.baseline_ns, 1);
+  EXPECT_EQ(report.best_trace, serial);
+  EXPECT_EQ(report.verdict, "the untuned program is the fastest");
+}
+
+TEST(Baseline, NeverWinsUnlessItWasVerified) {
+  ScriptedMeasurer measurer;
+  measurer.keep_times = true;
+  measurer.script = [](const Job& job, Outcome& o) {
+    if (is_baseline(job)) o.status = TrialStatus::noisy;
+    if (job.run.stage == Stage::final) o.measurements.back().median = 1;  // the untuned program
+  };
+  TunerRun run = run_tuner({small_gemm()}, small_options(), measurer);
+  ASSERT_FALSE(run.refused);
+  const TaskReport& report = run.report.tasks[0];
+  EXPECT_EQ(report.baseline_ns, 1);
+  EXPECT_GT(report.best_ns.value_or(0), 1);
+  for (const Schedule& s : baseline_schedules(small_gemm())) EXPECT_NE(report.best_trace, trace_to_json(s.trace()));
+}
+
+TEST(Baseline, ATaskWithoutOneCostsOnlyItself) {
+  ScriptedMeasurer measurer;
+  measurer.script = [](const Job& job, Outcome& o) {
+    if (job.id.task == 0) o.status = TrialStatus::wrong_result;
+  };
+  TunerRun run = run_tuner({small_gemm(), small_gemm(8, 8, 8)}, small_options(), measurer);
+  ASSERT_FALSE(run.refused);
+  EXPECT_EQ(run.report.tasks[0].verdict, "not tuned: baseline-fails");
+  EXPECT_EQ(run.report.tasks[0].trials, 0);
+  EXPECT_EQ(run.report.tasks[1].ok, small_options().trials);
 }
 
 // ---- what ends a task or a run ------------------------------------------------------------------------------------

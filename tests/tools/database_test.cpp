@@ -70,9 +70,9 @@ class TuneDatabase : public ToolTest {
 TEST_F(TuneDatabase, ASecondRunMeasuresNothing) {
   Ran first = run(tune({"--run", "first"}));
   ASSERT_EQ(first.code, 0) << first.out << first.err;
-  EXPECT_NE(first.out.find("saved: database +9 records"), std::string::npos) << first.out;
-  EXPECT_EQ(measured(state("first")), 9u);  // eight trials and the untuned program
-  EXPECT_EQ(run(tune({"--dry-run", "--json"})).json()["tasks"][0]["stored"], 9);
+  EXPECT_NE(first.out.find("saved: database +10 records"), std::string::npos) << first.out;
+  EXPECT_EQ(measured(state("first")), 10u);  // eight trials, and the untuned program on all cores and on one
+  EXPECT_EQ(run(tune({"--dry-run", "--json"})).json()["tasks"][0]["stored"], 10);
   Ran second = run(tune({"--run", "second"}));
   ASSERT_EQ(second.code, 0) << second.out << second.err;
   EXPECT_NE(second.out.find("saved: database +0 records"), std::string::npos) << second.out;
@@ -87,21 +87,21 @@ TEST_F(TuneDatabase, ASecondRunMeasuresNothing) {
   ok(tune({"--run", "more"}, "12"));
   EXPECT_EQ(measured(state("more")), 4u);
   ok(tune({"--run", "fresh", "--fresh"}));
-  EXPECT_EQ(measured(state("fresh")), 9u);
+  EXPECT_EQ(measured(state("fresh")), 10u);
 }
 
 TEST_F(TuneDatabase, OnlyResultsOfTheSameDeviceProtocolAndProgramCount) {
   ok(tune({"--run", "first"}));
   write("other.json", R"({"seed": 9})");
   ok(tune({"--run", "device", "--runner", "fake:other.json"}));
-  EXPECT_EQ(measured(state("device")), 9u);
+  EXPECT_EQ(measured(state("device")), 10u);
   ok(tune({"--run", "mode", "--set", "measure.mode=warm"}));
-  EXPECT_EQ(measured(state("mode")), 9u);
+  EXPECT_EQ(measured(state("mode")), 10u);
   ok(tune({"--run", "threads", "--set", "measure.threads=1"}));
-  EXPECT_EQ(measured(state("threads")), 9u);
+  EXPECT_EQ(measured(state("threads")), 10u);
   ok({"tune", "--op", "gemm:m=64,n=64,k=32", "--target", "x86-64-v3:cores=2", "--runner", "fake", "--trials", "8",
       "--strategy", "replay_trace", "--run", "program"});
-  EXPECT_EQ(measured(state("program")), 9u);
+  EXPECT_EQ(measured(state("program")), 10u);
   EXPECT_EQ(db({"best"})["best"].size(), 5u);
 }
 
@@ -111,8 +111,8 @@ TEST_F(TuneDatabase, TracesOfTheSameClassAreMeasuredFirst) {
   RunState second = state("second");
   ASSERT_FALSE(second.seeds.empty());
   EXPECT_EQ(second.seeds[0].origin, "class");
-  EXPECT_EQ(second.trials.at(1).trace_key, second.seeds[0].trace_key);
-  EXPECT_EQ(second.trials.at(1).origin, "seed");
+  EXPECT_EQ(second.trials.at(2).trace_key, second.seeds[0].trace_key);
+  EXPECT_EQ(second.trials.at(2).origin, "seed");
   db({"import-run", "first", "--db", "b.db"});
   ok(tune({"--run", "cold", "--set", "measure.threads=1", "--warm-start", "none", "--db", "b.db"}, "2"));
   EXPECT_TRUE(state("cold").seeds.empty());
@@ -159,21 +159,21 @@ TEST_F(TuneDatabase, KilledAndResumedItLosesNothingAndProposesTheSame) {
 
   ok({"tune", "--run", "killed"});
   RunState resumed = state("killed"), whole = state("undisturbed");
-  EXPECT_EQ(resumed.settled(), 17);
+  EXPECT_EQ(resumed.settled(), 18);
   EXPECT_EQ(traces(resumed), traces(whole));
   for (const auto& [number, trial] : whole.trials)
     for (const auto& [other, same] : resumed.trials)
       if (trial.trace_key == same.trace_key && same.settled) {
         EXPECT_EQ(trial.settled->median_ns, same.settled->median_ns) << number;
       }
-  EXPECT_EQ(db({"stats"})["stats"]["measurements"], 17);
+  EXPECT_EQ(db({"stats"})["stats"]["measurements"], 18);
   EXPECT_EQ(db({"verify"})["problems"], 0);
 }
 
 TEST_F(TuneDatabase, WhatTheDatabaseLostComesBackFromTheJournal) {
   ok(tune({"--run", "first", "--db", "a.db"}));
   Json imported = db({"import-run", "first", "--db", "b.db"});
-  EXPECT_EQ(imported["imported"][0]["inserted"], 9);
+  EXPECT_EQ(imported["imported"][0]["inserted"], 10);
   EXPECT_EQ(db({"import-run", "first", "--db", "b.db"})["imported"][0]["inserted"], 0);
   EXPECT_EQ(db({"best", "--db", "a.db"})["best"], db({"best", "--db", "b.db"})["best"]);
   ok(tune({"--run", "second", "--db", "b.db"}));
@@ -183,7 +183,7 @@ TEST_F(TuneDatabase, WhatTheDatabaseLostComesBackFromTheJournal) {
 TEST_F(TuneDatabase, MergeTakesOverWhatIsNew) {
   ok(tune({"--run", "first", "--db", "a.db"}));
   ok(tune({"--run", "second", "--db", "b.db", "--seed", "2"}));
-  int64_t a = db({"stats", "--db", "a.db"})["stats"]["measurements"], b = 9;
+  int64_t a = db({"stats", "--db", "a.db"})["stats"]["measurements"], b = 10;
   EXPECT_EQ(db({"merge", "b.db", "--db", "a.db"})["merged"][0]["inserted"], b);
   EXPECT_EQ(db({"merge", "b.db", "--db", "a.db"})["merged"][0]["inserted"], 0);
   EXPECT_EQ(db({"stats", "--db", "a.db"})["stats"]["measurements"], a + b);
@@ -213,7 +213,7 @@ TEST_F(TuneDatabase, ADatabaseThatCannotBeUsedStopsARunOnlyIfItWasNamed) {
   EXPECT_NE(journal_only.err.find("warning"), std::string::npos) << journal_only.err;
   EXPECT_NE(journal_only.err.find("tilewright db import-run first"), std::string::npos) << journal_only.err;
   EXPECT_EQ(journal_only.out.find("saved: database"), std::string::npos) << journal_only.out;
-  EXPECT_EQ(measured(state("first")), 9u);
+  EXPECT_EQ(measured(state("first")), 10u);
 }
 
 TEST_F(TuneDatabase, ADatabaseOfANewerVersionIsLeftAlone) {
@@ -242,8 +242,8 @@ TEST_F(TuneDatabase, OnAFullDiskTheJournalKeepsEverything) {
   umount(disk.c_str());
   ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
   EXPECT_NE(ran.err.find("[disk-full]"), std::string::npos) << ran.err;
-  EXPECT_EQ(measured(state("first")), 65u);
-  EXPECT_EQ(db({"import-run", "first", "--db", "b.db"})["imported"][0]["inserted"], 65);
+  EXPECT_EQ(measured(state("first")), 66u);
+  EXPECT_EQ(db({"import-run", "first", "--db", "b.db"})["imported"][0]["inserted"], 66);
 }
 
 TEST_F(TuneDatabase, VerbsAnswerAndRefuse) {
@@ -251,7 +251,7 @@ TEST_F(TuneDatabase, VerbsAnswerAndRefuse) {
   Json ls = db({"ls"});
   ASSERT_EQ(ls["workloads"].size(), 1u);
   EXPECT_EQ(ls["workloads"][0]["workload"], "gemm 64x64x64 float32");
-  EXPECT_EQ(ls["workloads"][0]["records"], 9);
+  EXPECT_EQ(ls["workloads"][0]["records"], 10);
   Json best = db({"best", "gemm"})["best"];
   ASSERT_EQ(best.size(), 1u);
   for (const char* field : {"workload", "workload_key", "target", "mode", "trace_key", "record", "rank_ns", "ci_lo_ns",
@@ -262,10 +262,10 @@ TEST_F(TuneDatabase, VerbsAnswerAndRefuse) {
   EXPECT_EQ(top[0], best[0]);
   EXPECT_LE(top[0]["rank_ns"], top[1]["rank_ns"]);
   EXPECT_EQ(db({"best", "conv"}, 1)["best"].size(), 0u);
-  EXPECT_EQ(db({"prune", "--keep", "2"})["records"], 7);
+  EXPECT_EQ(db({"prune", "--keep", "2"})["records"], 8);
   EXPECT_EQ(db({"verify"})["problems"], 0);
   Json exported = db({"export", "--tvm", "pair"});
-  EXPECT_EQ(exported["not_expressed"], 9);
+  EXPECT_EQ(exported["not_expressed"], 10);
   std::string id = best[0]["record"];
   EXPECT_EQ(run({"db", "unblock", id, "--reason", "tried"}).code, 0);
   EXPECT_EQ(run({"db", "unblock", id}).code, 2);

@@ -50,6 +50,7 @@ class RunViews : public ToolTest {
     d.trial = trial;
     d.trace = trace;
     d.trace_key = content_key(trace);
+    d.origin = trial == 0 ? "baseline" : "sample";
     stream.emit(d);
     JobResult r;
     r.trial = trial;

@@ -223,19 +223,11 @@ int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named
 }
 
 /// By task.
-Result<std::map<int64_t, Funnel>> funnels_of(const std::string& directory, const RunState& state) {
+std::map<int64_t, Funnel> funnels_of(const RunState& state) {
   std::map<int64_t, Funnel> out;
-  TW_TRY(JournalReading read,
-         read_journal((std::filesystem::path(directory) / "events.jsonl").string(), [&](const Event& event) -> Status {
-           if (auto* refused = std::get_if<CandidatesRefused>(&event.body)) out[refused->task].apply(*refused);
-           if (auto* r = std::get_if<JobResult>(&event.body)) {
-             auto task = state.tasks.find(r->task);
-             const bool baseline =
-                 task != state.tasks.end() && !task->second.trials.empty() && task->second.trials.front() == r->trial;
-             out[r->task].apply(*r, baseline);
-           }
-           return {};
-         }));
+  for (const CandidatesRefused& e : state.refused) out[e.task].apply(e);
+  for (const auto& [number, trial] : state.trials)
+    for (const JobResult& r : trial.results) out[trial.task].apply(r, trial.origin == "baseline");
   return out;
 }
 
@@ -250,8 +242,7 @@ Json funnel_json(const Funnel& funnel) {
 int explain_run(Tool& tool, const std::string& directory) {
   auto state = replay_run(directory);
   if (!state) return tool.fail(state.error());
-  auto funnels = funnels_of(directory, *state);
-  if (!funnels) return tool.fail(funnels.error());
+  std::map<int64_t, Funnel> funnels = funnels_of(*state);
   const std::string id = run_id(directory);
   Json tasks = Json::array();
   for (const auto& [number, task] : state->tasks) {
@@ -273,9 +264,9 @@ int explain_run(Tool& tool, const std::string& directory) {
                                                                        detail.empty() ? "" : " " + detail)));
       row[status] = {{"count", entry.first}, {"first", entry.second}, {"detail", detail}};
     }
-    tool.print(funnel_text(task.start.name, (*funnels)[number]));
+    tool.print(funnel_text(task.start.name, funnels[number]));
     tasks.push_back(
-        {{"task", task.start.name}, {"statuses", std::move(row)}, {"funnel", funnel_json((*funnels)[number])}});
+        {{"task", task.start.name}, {"statuses", std::move(row)}, {"funnel", funnel_json(funnels[number])}});
   }
   tool.field("tasks", std::move(tasks));
   return exit_yes;

@@ -31,8 +31,11 @@ int report(Tool& tool, const Arguments& arguments) {
   for (const auto& [number, task] : state->tasks) {
     auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
     const double best_ns = task.done && task.done->best_ns ? *task.done->best_ns : time_of(*state, best);
-    // The baseline is the task's first trial.
-    const double baseline_ns = task.trials.empty() ? 0 : time_of(*state, task.trials.front());
+    double baseline_ns = 0;  // the faster of the untuned programs
+    for (int64_t t : task.trials)
+      if (double ns = time_of(*state, t);
+          state->trials.at(t).origin == "baseline" && ns > 0 && (baseline_ns == 0 || ns < baseline_ns))
+        baseline_ns = ns;
     Json failed = Json::object();
     int64_t ok = 0, lost = 0;
     for (const auto& [status, n] : task.settled_by_status) {
