@@ -139,7 +139,8 @@ void Reader::axis(const py::Call& call, std::string_view kind, const py::Expr* t
           fmt::format("expected an integer domain and binding, found {}", binding.e->dtype.str()));
     return;
   }
-  add_iter(*n, range_between(begin.e, end.e), row->second, binding.e);
+  Range domain = range_between(begin.e, end.e);
+  if (positive(domain.extent, "an axis", (*args)[0]->range)) add_iter(*n, std::move(domain), row->second, binding.e);
 }
 
 void Reader::remap(const py::Call& call, const py::Expr* target) {

@@ -85,6 +85,33 @@ Expr Reader::extent(const py::Expr* e) {
   return out;
 }
 
+bool Reader::positive(const Expr& extent, const char* of, TextRange where) {
+  std::optional<int64_t> n = const_int(extent);
+  if (!n || *n > 0) return true;
+  if (extent->dtype.is_uint() && *n < 0) {  // the pattern of an unsigned number of 64 bits
+    error(text_code::literal_out_of_range, where,
+          fmt::format("expected an extent for {} below 2**63, found {}", of, static_cast<uint64_t>(*n)));
+    return false;
+  }
+  error(text_code::extent_not_positive, where, fmt::format("expected an extent of at least 1 for {}, found {}", of, *n))
+      .help = "write an extent of 1 or more";
+  return false;
+}
+
+bool Reader::addressable(const BufferSpec& spec, TextRange shape) {
+  constexpr __int128 limit = static_cast<__int128>(1) << 66;  // bits
+  __int128 bits = spec.dtype.is_bool() ? 8 : spec.dtype.bits * spec.dtype.lanes;
+  for (const Expr& extent : spec.shape) {
+    bits *= const_int(extent).value_or(1);
+    if (bits < limit) continue;
+    error(text_code::buffer_too_large, shape,
+          fmt::format("expected a buffer of less than 2**63 bytes, found this shape of {}", spec.dtype.str()))
+        .help = "write smaller extents";
+    return false;
+  }
+  return true;
+}
+
 std::optional<Reader::BufferSpec> Reader::buffer_spec(const Args& args, size_t first) {
   BufferSpec out;
   std::vector<const py::Expr*> items;
@@ -92,10 +119,7 @@ std::optional<Reader::BufferSpec> Reader::buffer_spec(const Args& args, size_t f
   for (const py::Expr* e : items) {
     Expr x = extent(e);
     if (!x) return std::nullopt;
-    if (std::optional<int64_t> n = const_int(x); n && *n < 0) {
-      error(text_code::literal_out_of_range, e->range, fmt::format("expected an extent of at least 0, found {}", *n));
-      return std::nullopt;
-    }
+    if (!positive(x, "a buffer", e->range)) return std::nullopt;
     out.shape.push_back(std::move(x));
   }
   if (const py::Expr* e = args[first + 1]) {
@@ -103,6 +127,7 @@ std::optional<Reader::BufferSpec> Reader::buffer_spec(const Args& args, size_t f
     if (!d) return std::nullopt;
     out.dtype = *d;
   }
+  if (!addressable(out, args[first]->range)) return std::nullopt;
   if (const py::Expr* e = args[first + 2]; e && !py::as<py::Constant>(constant(e))) {
     if (Buffer b = buffer(e, false)) {
       out.data = b->data;  // of T.allocate: its name is the pointer

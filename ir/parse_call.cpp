@@ -165,7 +165,8 @@ Operand Reader::node_spelling(const py::Call& e, std::string_view name, BinaryOp
   if (integers_only && !t.is_integer_like())
     return fail(text_code::dtype_mismatch, e.range,
                 fmt::format("expected integers as arguments of `T.{}`, found {}", name, t.str()));
-  return {tilewright::make<Binary>(is_comparison(op) || logical ? kBool.with_lanes(t.lanes) : t, op, a.e, b.e)};
+  if (is_comparison(op) || logical) return {tilewright::make<Binary>(kBool.with_lanes(t.lanes), op, a.e, b.e)};
+  return quotient(op, a.e, b.e, e.range);
 }
 
 Operand Reader::operation_call(const py::Call& e, std::string_view name, const Operation* op) {

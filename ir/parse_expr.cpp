@@ -272,7 +272,7 @@ Operand Reader::arithmetic(py::Op op, const Operand& lhs, const Operand& rhs, Te
     if (t.is_bool())
       return fail(text_code::dtype_mismatch, where,
                   fmt::format("expected numbers as operands of `{}`, found bool", py::spelling(op)));
-    return {tilewright::make<Binary>(t, *binary, a.e, b.e)};
+    return quotient(*binary, a.e, b.e, where);
   }
   const char* name = op == py::Op::bit_and       ? "bitwise_and"
                      : op == py::Op::bit_or      ? "bitwise_or"
@@ -288,6 +288,17 @@ Operand Reader::arithmetic(py::Op op, const Operand& lhs, const Operand& rhs, Te
     return fail(text_code::dtype_mismatch, where,
                 fmt::format("expected integers as operands of `{}`, found {}", py::spelling(op), t.str()));
   return {tilewright::call(t, operation(name), {a.e, b.e})};
+}
+
+Operand Reader::quotient(BinaryOp op, const Expr& a, const Expr& b, TextRange where) {
+  const Broadcast* lanes = as<Broadcast>(b);
+  bool divides = op >= BinaryOp::trunc_div && op <= BinaryOp::floor_mod;
+  if (divides && is_const(lanes ? lanes->value : b, 0)) {
+    error(text_code::constant_division_by_zero, where, "expected a divisor other than zero, found 0").help =
+        "write a divisor of at least 1";
+    return {};
+  }
+  return {tilewright::make<Binary>(a->dtype, op, a, b)};
 }
 
 Operand Reader::unary(const py::Unary& e) {

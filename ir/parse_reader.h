@@ -149,6 +149,7 @@ class Reader {
   Expr integer(const py::Expr*);
   Operand literal_arithmetic(py::Op, const Expr& a, const Expr& b, TextRange);
   Operand arithmetic(py::Op, const Operand& a, const Operand& b, TextRange);
+  Operand quotient(BinaryOp, const Expr& a, const Expr& b, TextRange);  ///< reports a constant divisor of zero
   bool unify(Operand& a, Operand& b, TextRange where);
   Operand unary(const py::Unary&);
   Operand compare(const py::Compare&);
@@ -183,6 +184,8 @@ class Reader {
   std::optional<BufferSpec> buffer_spec(const Args&, size_t first_slot);
   Buffer make(std::string_view name, const BufferSpec&, TextRange);
   Expr extent(const py::Expr*);
+  bool positive(const Expr& extent, const char* of, TextRange);  ///< reports a constant extent below 1
+  bool addressable(const BufferSpec&, TextRange shape);          ///< reports a size of 2^63 bytes or more
   Operand load(const py::Subscript&);
   bool indices(const Buffer&, const py::Expr* index, TextRange, std::vector<Expr>& out);
   std::optional<BufferRegion> region(const py::Expr*);

@@ -455,6 +455,7 @@ bool Reader::loop_bounds(const py::Expr* first, const py::Expr* second, const py
   Range range = range_between(a.e, b.e);
   out.min = range.min;
   out.extent = range.extent;
+  if (!positive(out.extent, "a loop", {first->range.begin, (second ? second : first)->range.end})) return false;
   if (!step || (py::as<py::Constant>(step) && py::as<py::Constant>(step)->value == py::ConstantKind::none)) return true;
   Operand s = operand(step);
   out.step = s ? typed(s, out.min->dtype, step->range) : Expr();
@@ -485,6 +486,7 @@ bool Reader::grid(const py::Call& call, std::vector<LoopHeader>& out) {
       if (!start || !size || !unify(start, size, e->range)) return false;
       h.min = start.e;
       h.extent = size.e;
+      if (!positive(h.extent, "a loop", pair[1]->range)) return false;
     } else if (!loop_bounds(e, nullptr, nullptr, h)) {
       return false;
     }

@@ -26,6 +26,9 @@ TW_REFUSAL_CODE(dtype_mismatch, "dtype-mismatch", "a value has another element t
 TW_REFUSAL_CODE(rank_mismatch, "rank-mismatch", "another number of indices than the buffer has dimensions");
 TW_REFUSAL_CODE(integer_division_ambiguous, "integer-division-ambiguous", "`/` on integers: floor or truncate");
 TW_REFUSAL_CODE(dtype_not_computable, "dtype-not-computable", "no arithmetic on this element type");
+TW_REFUSAL_CODE(extent_not_positive, "extent-not-positive", "an extent of a loop, axis or buffer is below 1");
+TW_REFUSAL_CODE(buffer_too_large, "buffer-too-large", "a buffer has more bytes than can be addressed");
+TW_REFUSAL_CODE(constant_division_by_zero, "constant-division-by-zero", "an integer is divided by the constant 0");
 TW_REFUSAL_CODE(llvm_intrinsic_by_number, "llvm-intrinsic-by-number", "LLVM intrinsics are named by text");
 // structure
 TW_REFUSAL_CODE(axis_binding_mismatch, "axis-binding-mismatch", "an axis and its loop or binding do not fit");
@@ -39,6 +42,7 @@ TW_REFUSAL_CODE(access_outside_buffer, "access-outside-buffer", "an index is out
 TW_REFUSAL_CODE(no_function, "no-function", "the text holds no function");
 TW_REFUSAL_CODE(first_reduction_instance_not_first, "first-reduction-instance-not-first",
                 "a reduction may run before its initialisation");
+TW_REFUSAL_CODE(init_without_reduction, "init-without-reduction", "a block has an init and no reduction axis");
 TW_REFUSAL_CODE(launch_extents_disagree, "launch-extents-disagree",
                 "two launches give one thread axis different extents");
 TW_REFUSAL_CODE(loop_step_not_positive, "loop-step-not-positive", "a loop step is below 1");

@@ -201,6 +201,9 @@ class Verifier {
     if (std::optional<int64_t> n = l.step ? const_int(l.step) : std::nullopt; n && *n < 1)
       report(text_code::loop_step_not_positive, &l,
              fmt::format("expected a step of at least 1 of loop `{}`, found {}", l.var->name, *n));
+    if (std::optional<int64_t> n = const_int(l.extent); n && *n < 1)
+      report(text_code::extent_not_positive, &l,
+             fmt::format("expected an extent of at least 1 of loop `{}`, found {}", l.var->name, *n));
     if (l.min->dtype != l.var->dtype || l.extent->dtype != l.var->dtype)
       mismatch(&l, l.var->dtype, l.min->dtype != l.var->dtype ? l.min->dtype : l.extent->dtype,
                fmt::format("as bound of loop `{}`", l.var->name));
@@ -296,6 +299,11 @@ class Verifier {
 
   /// The first instance that runs must be the one that initialises.
   void init_first(const Block& b) {
+    if (std::ranges::none_of(b.iters, [](const Iter& i) { return i.type == IterType::reduction; }))
+      report(text_code::init_without_reduction, &b,
+             fmt::format("expected a reduction axis of block \"{}\", which has an init, found none", b.name))
+          ->help =
+          "declare the axis that is reduced with `T.axis.reduce(…)`, or write the first value as a plain statement";
     std::optional<VarValues> p = first_point(around_);
     if (!p) return;
     for (const Iter& i : b.iters) {

@@ -48,6 +48,8 @@ class Context {
   /// A symbolic tile factor: the output "_".
   void give_symbolic() { outputs_.push_back({SymbolKind::integer, false, 0, -1}); }
   void decide(TraceValue decision) { decided_ = std::move(decision); }
+  /// Says that the recorded decision does not fit and what is taken instead; refused where repair is off.
+  Status repair(const std::string& from, const std::string& to, const StmtNode* place) const;
   const std::vector<SymbolValue>& outputs() const { return outputs_; }
   const std::optional<TraceValue>& decided() const { return decided_; }
 

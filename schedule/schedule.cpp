@@ -150,6 +150,16 @@ Attr Context::to_attr(const TraceValue& v) const {
   return {};
 }
 
+Status Context::repair(const std::string& from, const std::string& to, const StmtNode* place) const {
+  if (schedule.options().repair == RepairMode::refuse) {
+    Refusal refusal = refuse(decision_does_not_fit, fmt::format("decision {} does not fit", from), place).value();
+    return tilewright::refuse(refusal.with_help(fmt::format("decision={} fits", to)));
+  }
+  schedule.note_repair(fmt::format("instruction {} ({}): decision {} was repaired to {}",
+                                   schedule.trace().instructions.size(), instruction_.kind->name, from, to));
+  return {};
+}
+
 tl::unexpected<Refusal> Context::refuse(const RefusalCode& code, std::string message, const StmtNode* place) const {
   // The closure keeps the program as it was, so that the place can be underlined whenever the text is read.
   return tilewright::refuse(

@@ -28,6 +28,9 @@ enum class RepairMode : uint8_t {
   tvm,     ///< … is repaired as the compatible system does
 };
 
+TW_REFUSAL_CODE(decision_does_not_fit, "decision-does-not-fit",
+                "a recorded decision is none that could be drawn here, and repair is off");
+
 struct ScheduleOptions {
   std::string function;   ///< empty: the program's main function
   bool tvm_mode = false;  ///< annotation-exists becomes "no change"
@@ -48,9 +51,9 @@ class Schedule {
   void reseed(Rng rng) { rng_ = rng; }
   const ScheduleOptions& options() const { return options_; }
   const std::vector<SymbolValue>& symbols() const { return symbols_; }
-  /// Decisions that replay had to change, as text ("sample_perfect_tile v3: [8, 16] -> [8, 12]").
   /// The trace with only those decisions that the caller gave (not those that were drawn).
   Trace trace_with_given_decisions() const;
+  /// Decisions that had to change: "instruction 3 (sample_perfect_tile): decision [8, 16] was repaired to [8, 12]".
   const std::vector<std::string>& repairs() const { return repairs_; }
   void note_repair(std::string text) { repairs_.push_back(std::move(text)); }
 

@@ -34,6 +34,7 @@ bool operator==(const Trace& a, const Trace& b);
 
 TW_REFUSAL_CODE(trace_malformed, "trace-malformed",
                 "the text is not a trace: wrong shape of the JSON or of an instruction");
+TW_REFUSAL_CODE(trace_empty, "trace-empty", "the text holds neither instructions nor an explicitly empty trace");
 TW_REFUSAL_CODE(instruction_unknown, "instruction-unknown", "no primitive of that name is registered");
 TW_REFUSAL_CODE(instruction_retired, "instruction-retired", "the instruction existed once and has no meaning any more");
 TW_REFUSAL_CODE(trace_name_undefined, "trace-name-undefined", "an instruction uses a name that no earlier one defines");

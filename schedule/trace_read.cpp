@@ -273,6 +273,8 @@ class Reader {
       return int_imm(0) - index(unary->operand, env);
     if (auto* b = py::as<py::Binary>(e)) {
       Expr x = index(b->a, env), y = index(b->b, env);
+      if ((b->op == py::Op::floor_div || b->op == py::Op::mod) && is_const(y, 0))
+        fail(text_code::constant_division_by_zero, e->range, "expected a divisor other than zero, found 0");
       switch (b->op) {
         case py::Op::add:
           return x + y;
@@ -494,6 +496,20 @@ bool has_calls(py::Stmts body) {
   return false;
 }
 
+/// The syntax tree of a file that holds at least one function (which may be empty: the trace of the unscheduled
+/// program) or one call.
+tl::expected<py::Tree, std::vector<Diagnostic>> parse_file(std::string_view text, std::string file) {
+  py::Tree tree = py::parse_module(std::string(text), std::move(file));
+  if (!tree.errors.empty()) return tl::unexpected(tree.errors);
+  std::vector<const py::Stmt*> storage;
+  py::Stmts bare = bare_statements(tree, storage);
+  if (bare.size() < tree.body.size() || has_calls(bare)) return tree;
+  ErrorList errors(tree.source);
+  errors.add(trace_empty, {}, "expected a trace or a schedule, found no instruction").help =
+      "write a call such as sch.get_sblock(\"C\"); the trace of the program as it is reads [[],[]]";
+  return tl::unexpected(errors.sorted());
+}
+
 }  // namespace
 
 Result<IndexMapRef> index_map_from_python(std::string_view text) {
@@ -513,8 +529,9 @@ Result<IndexMapRef> index_map_from_python(std::string_view text) {
 
 tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_python(std::string_view text,
                                                                                   std::string file) {
-  py::Tree tree = py::parse_module(std::string(text), std::move(file));
-  if (!tree.errors.empty()) return tl::unexpected(tree.errors);
+  auto parsed = parse_file(text, std::move(file));
+  if (!parsed) return tl::unexpected(parsed.error());
+  const py::Tree& tree = *parsed;
   std::vector<NamedTrace> out;
   ErrorList errors(tree.source);
   auto read = [&](std::string name, py::Stmts body) {
@@ -548,8 +565,9 @@ tl::expected<Trace, std::vector<Diagnostic>> parse_trace(std::string_view text, 
 
 tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view text, std::string file,
                                                               Schedule& schedule, std::string_view function) {
-  py::Tree tree = py::parse_module(std::string(text), std::move(file));
-  if (!tree.errors.empty()) return tl::unexpected(tree.errors);
+  auto parsed = parse_file(text, std::move(file));
+  if (!parsed) return tl::unexpected(parsed.error());
+  const py::Tree& tree = *parsed;
   std::vector<const py::Stmt*> storage;
   py::Stmts body = bare_statements(tree, storage);
   bool bare = function.empty() && has_calls(body);
@@ -568,8 +586,9 @@ tl::expected<void, std::vector<Diagnostic>> run_schedule_text(std::string_view t
 
 tl::expected<std::vector<std::string>, std::vector<Diagnostic>> schedule_functions(std::string_view text,
                                                                                    std::string file) {
-  py::Tree tree = py::parse_module(std::string(text), std::move(file));
-  if (!tree.errors.empty()) return tl::unexpected(tree.errors);
+  auto parsed = parse_file(text, std::move(file));
+  if (!parsed) return tl::unexpected(parsed.error());
+  const py::Tree& tree = *parsed;
   std::vector<std::string> out;
   for (const py::Stmt* s : tree.body)
     if (auto* f = py::as<py::FunctionDef>(s)) out.emplace_back(f->name);

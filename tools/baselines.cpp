@@ -28,7 +28,7 @@ Result<std::string> previous_best(const Task& task, const std::string& directory
 
 }  // namespace
 
-tl::expected<std::vector<std::string>, std::vector<Diagnostic>> baselines_of(const TuneRun& run) {
+tl::expected<std::vector<std::string>, std::vector<Diagnostic>> baselines_of(Tool& tool, const TuneRun& run) {
   std::vector<std::string> out;
   if (run.resumed && !run.before.trials.empty()) {
     for (const auto& [number, task] : run.before.tasks)
@@ -52,7 +52,7 @@ tl::expected<std::vector<std::string>, std::vector<Diagnostic>> baselines_of(con
     return tl::unexpected(std::vector{d});
   }
   for (const Task& task : run.tasks) {
-    Applied applied = apply_trace_text(*text, what, task.program, 0, {});
+    Applied applied = apply_trace_text(tool, *text, what, task.program, 0, {});
     if (!applied.errors.empty()) return tl::unexpected(applied.errors);
     out.push_back(trace_to_json(applied.schedule.trace()));
   }

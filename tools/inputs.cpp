@@ -10,6 +10,7 @@
 
 #include "ir/verify.h"
 #include "support/append_file.h"
+#include "support/json.h"
 
 namespace tilewright::tools {
 
@@ -63,8 +64,11 @@ std::string trace_line(const Trace& trace, size_t instruction) {
   return line.substr(std::min(line.find_first_not_of(' '), line.size()));
 }
 
-Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef& program, uint64_t seed,
-                         const ScheduleOptions& options) {
+namespace {
+
+/// The bare calls or the trace.
+Applied apply_text(const std::string& text, const std::string& file, const ProgramRef& program, uint64_t seed,
+                   const ScheduleOptions& options) {
   if (!is_json(text)) {
     Applied out{Schedule(program, seed, options), {}, std::nullopt};
     if (auto ran = run_schedule_text(text, file, out.schedule); !ran) {
@@ -85,6 +89,16 @@ Applied apply_trace_text(const std::string& text, const std::string& file, const
     out.errors.push_back(std::move(d));
     out.refused_at = r.instruction;
   }
+  return out;
+}
+
+}  // namespace
+
+Applied apply_trace_text(Tool& tool, const std::string& text, const std::string& file, const ProgramRef& program,
+                         uint64_t seed, const ScheduleOptions& options) {
+  Applied out = apply_text(text, file, program, seed, options);
+  if (!out.schedule.repairs().empty()) tool.field("repairs", Json(out.schedule.repairs()));
+  for (const std::string& repair : out.schedule.repairs()) tool.say(fmt::format("note: {}: {}\n", file, repair));
   return out;
 }
 

@@ -29,8 +29,8 @@ struct Applied {
   std::optional<size_t> refused_at;  ///< the instruction at which it stopped
 };
 
-/// Applies a trace (JSON or Python) or plain schedule calls.
-Applied apply_trace_text(const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
+/// Applies a trace (JSON or Python) or plain schedule calls; says which decisions were repaired.
+Applied apply_trace_text(Tool&, const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
                          const ScheduleOptions&);
 
 /// An instruction as its line of the Python form.

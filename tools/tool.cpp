@@ -84,9 +84,9 @@ int Tool::finish(int exit) {
 }
 
 int exit_for_text(const std::vector<Diagnostic>& errors) {
-  static constexpr std::array<std::string_view, 6> unreadable{"unexpected-token",   "bad-indentation",
-                                                              "tab-in-indentation", "unterminated-string",
-                                                              "nesting-too-deep",   "trace-malformed"};
+  static constexpr std::array<std::string_view, 7> unreadable{
+      "unexpected-token", "bad-indentation", "tab-in-indentation", "unterminated-string",
+      "nesting-too-deep", "trace-malformed", "trace-empty"};
   bool found = std::any_of(errors.begin(), errors.end(), [](const Diagnostic& d) {
     return std::find(unreadable.begin(), unreadable.end(), d.code) != unreadable.end();
   });

@@ -107,10 +107,18 @@ class DemandCompiler : public AccessCompiler {
         return refuse_block(b, "writes at an index that is not a spatial iter");
       if (repeated || !const_int(update.buffer->shape[d]))
         return refuse_block(b, "writes along a diagonal or a symbolic extent");
+      const bool whole =
+          iter ? is_const(iter->dom.min, 0) && const_int(iter->dom.extent) == const_int(update.buffer->shape[d])
+               : is_const(update.buffer->shape[d], 1);
+      if (!whole) return refuse_block(b, "writes a part of its buffer");
       if (iter) used.push_back(iter->var.get());
       out.indices.push_back(iter ? env_.at(iter->var.get())[0] : -1);
       out.extents.push_back(*const_int(update.buffer->shape[d]));
     }
+    for (const Iter& iter : b.iters)
+      if (iter.type == IterType::spatial && !is_const(iter.dom.extent, 1) &&
+          std::find(used.begin(), used.end(), iter.var.get()) == used.end())
+        return refuse_block(b, "writes an element in several instances");
     return {};
   }
 
@@ -138,8 +146,9 @@ class DemandCompiler : public AccessCompiler {
       }
     }
     if (!init && !open.empty()) return refuse_block(b, "reduces without an init");
-    for (const Iter& iter : b.iters)  // unit iters without a loop
-      if (!as<VarNode>(iter.binding)) emit_to(Op::mov, env_.at(iter.var.get())[0], constant(*const_int(iter.dom.min)));
+    for (const Iter& iter : b.iters)  // no element's index sets a unit iter
+      if (is_const(iter.dom.extent, 1))
+        emit_to(Op::mov, env_.at(iter.var.get())[0], constant(*const_int(iter.dom.min)));
     new_statement();
     const int value = scalar(update.value);
     emit_to(Op::mov, out.result, value);

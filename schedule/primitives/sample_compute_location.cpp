@@ -58,13 +58,10 @@ Status apply(Context& c) {
     if (!decided) return c.refuse(wrong_argument_type, "expected an integer as decision", block);
     chosen = *decided;
     if (!std::count(locations.begin(), locations.end(), chosen)) {
-      if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit,
-                        fmt::format("location {} is not legal for block \"{}\"", chosen, block->name), block);
       int64_t lower = -1;  // the next lower candidate, then root
       for (int64_t l : locations)
         if (l < chosen && l > lower) lower = l;
-      c.schedule.note_repair(fmt::format("sample_compute_location: {} -> {}", chosen, lower));
+      TW_TRY_VOID(c.repair(std::to_string(chosen), std::to_string(lower), block));
       chosen = lower;
     }
   } else {

@@ -13,7 +13,7 @@ TW_REFUSAL_CODE(partition_out_of_range, "partition-out-of-range", "partition_pos
 Status apply(Context& c) {
   TW_TRY(const For* loop, c.loop("loop"));
   const int64_t n = c.integer("n"), pos = c.integer("partition_pos"), inner = c.integer("innerpart_factor");
-  if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
+  TW_TRY_VOID(check_tile_count(c, n, loop));
   if (pos < 0 || pos > n || inner < 1)
     return c.refuse(
         partition_out_of_range,
@@ -28,13 +28,7 @@ Status apply(Context& c) {
   if (extent && c.decision()) {
     TW_TRY(Tile decided, decided_tile(c, n, loop));
     tile = repair_partitioned_tile(decided, *extent, static_cast<int>(pos), inner);
-    if (*tile != decided) {
-      if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit,
-                        fmt::format("tile [{}] does not fit extent {}", fmt::join(decided, ", "), *extent), loop);
-      c.schedule.note_repair(
-          fmt::format("sample_partitioned_tile: [{}] -> [{}]", fmt::join(decided, ", "), fmt::join(*tile, ", ")));
-    }
+    if (*tile != decided) TW_TRY_VOID(c.repair(tile_text(decided), tile_text(*tile), loop));
   } else if (extent) {
     tile = draw_partitioned_tile(c.schedule.rng(), *extent, static_cast<int>(n), static_cast<int>(pos), inner);
   }

@@ -1,6 +1,5 @@
 // sample_perfect_tile: n factors whose product is the loop's extent.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "schedule/primitive.h"
 #include "schedule/primitives/sampling_codes.h"
@@ -12,7 +11,7 @@ namespace {
 Status apply(Context& c) {
   TW_TRY(const For* loop, c.loop("loop"));
   const int64_t n = c.integer("n"), limit = c.integer("max_innermost_factor");
-  if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
+  TW_TRY_VOID(check_tile_count(c, n, loop));
   if (limit < 1 && limit != -1)
     return c.refuse(innermost_limit_not_positive,
                     fmt::format("expected a positive limit, or -1 for none, found {}", limit), loop);
@@ -21,6 +20,10 @@ Status apply(Context& c) {
     c.give_symbolic();
     Tile tile(n, 1);
     tile[0] = -1;
+    if (c.decision()) {
+      TW_TRY(Tile decided, decided_tile(c, n, loop));
+      if (decided != tile) TW_TRY_VOID(c.repair(tile_text(decided), tile_text(tile), loop));
+    }
     for (int64_t i = 1; i < n; ++i) c.give(int64_t{1});
     c.decide(tile);
     return {};
@@ -30,14 +33,9 @@ Status apply(Context& c) {
   if (c.decision()) {
     TW_TRY(tile, decided_tile(c, n, loop));
     if (!is_perfect_tile(tile, *extent, static_cast<int>(n), limit)) {
-      if (c.schedule.options().repair == RepairMode::refuse)
-        return c.refuse(decision_does_not_fit,
-                        fmt::format("tile [{}] does not fit extent {}", fmt::join(tile, ", "), *extent), loop);
       Tile repaired = c.schedule.options().repair == RepairMode::tvm ? repair_perfect_tile_tvm(tile, *extent)
                                                                      : repair_perfect_tile(tile, *extent, limit);
-      if (repaired != tile)
-        c.schedule.note_repair(
-            fmt::format("sample_perfect_tile: [{}] -> [{}]", fmt::join(tile, ", "), fmt::join(repaired, ", ")));
+      if (repaired != tile) TW_TRY_VOID(c.repair(tile_text(tile), tile_text(repaired), loop));
       tile = repaired;
     }
   } else {

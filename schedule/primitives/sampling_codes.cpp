@@ -1,8 +1,17 @@
 #include "schedule/primitives/sampling_codes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace tilewright {
+
+Status check_tile_count(Context& c, int64_t n, const For* loop) {
+  constexpr int64_t most = 64;
+  if (n < 1) return c.refuse(tile_count_too_small, fmt::format("expected at least 1 factor, found n = {}", n), loop);
+  if (n > most)
+    return c.refuse(tile_count_too_large, fmt::format("expected at most {} factors, found n = {}", most, n), loop);
+  return {};
+}
 
 Result<Tile> decided_tile(Context& c, int64_t n, const For* loop) {
   auto* list = c.decision()->get<TraceList>();
@@ -17,5 +26,7 @@ Result<Tile> decided_tile(Context& c, int64_t n, const For* loop) {
   }
   return tile;
 }
+
+std::string tile_text(const Tile& tile) { return fmt::format("[{}]", fmt::join(tile, ", ")); }
 
 }  // namespace tilewright

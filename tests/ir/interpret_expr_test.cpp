@@ -8,6 +8,7 @@
 
 #include "ir/interpret/math_table.h"
 #include "ir/interpret/small_float.h"
+#include "ir/parse.h"
 #include "support/rng.h"
 #include "tests/ir/execution.h"
 #include "tests/ir/small_programs.h"
@@ -440,6 +441,29 @@ TEST(InterpretElements, ProgramsThatCannotBeCutAreRefused) {
                          wanted);
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().diagnostic().message, "elements cannot be computed on demand: no block writes parameter 0");
+
+  auto refused = [&](const std::string& body) {
+    auto parsed = parse_program("@T.prim_func(s_tir=True)\ndef main(A: T.Buffer((4, 8)), B: T.Buffer((8,))):\n" + body,
+                                "program");
+    if (!parsed) return render_text(parsed.error()[0]);
+    const Function& f = *parsed->program->main();
+    auto values = interpret_elements(f, make_arguments(f, InputSet::random, 1), 1, wanted);
+    return values ? "not refused" : values.error().diagnostic().message;
+  };
+  EXPECT_EQ(refused(R"(
+    for i, k in T.grid(8, 4):
+        with T.sblock("last"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            B[vi] = A[vk, vi]
+)"),
+            "elements cannot be computed on demand: block \"last\" writes an element in several instances");
+  EXPECT_EQ(refused(R"(
+    for i in range(4):
+        with T.sblock("half"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[0, vi]
+)"),
+            "elements cannot be computed on demand: block \"half\" writes a part of its buffer");
 }
 
 }  // namespace

@@ -121,6 +121,19 @@ TEST(Verify, FirstReductionInstanceMustInitialise) {
             "T.sblock(\"b\")\n");
 }
 
+TEST(Verify, InitNeedsAReductionAxis) {
+  EXPECT_EQ(findings(R"(
+    for i, k in T.grid(16, 8):
+        with T.sblock("b"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk]
+)"),
+            "init-without-reduction: expected a reduction axis of block \"b\", which has an init, found none @ with "
+            "T.sblock(\"b\")\n");
+}
+
 TEST(Verify, SignatureMustCoverTheBody) {
   EXPECT_EQ(findings(R"(
     for i in range(4):
@@ -181,6 +194,7 @@ TEST(Verify, BrokenTreesAreFoundWithoutASourceText) {
   EXPECT_EQ(
       codes(make_stmt<For>(i, int_imm(0), int_imm(4), int_imm(-1), ForKind::serial, std::string(), AttrDict(), store)),
       "loop-step-not-positive for i in range(0, 4, -1):\n");
+  EXPECT_EQ(codes(make_loop(i, int_imm(0), store)), "extent-not-positive for i in range(0):\n");
   EXPECT_EQ(codes(make_stmt<If>(Expr(int_imm(1)), store, Stmt())).substr(0, 28), "dtype-mismatch if 1:\nvariabl");
 }
 

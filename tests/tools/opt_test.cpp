@@ -82,6 +82,40 @@ TEST_F(Opt, TextThatDoesNotParseIsExitTwoWithACaret) {
   EXPECT_EQ(run({"opt", "mm.py", "--trace", "torn.py"}).code, 2);
 }
 
+TEST_F(Opt, AnEmptyTraceFileIsAnErrorAnEmptyTraceIsNone) {
+  write("mm.py", kMatmul);
+  for (const char* nothing : {"", "  \n", "# later\nimport tvm\n", "[]"}) {
+    write("trace", nothing);
+    Ran ran = run({"opt", "mm.py", "--trace", "trace"});
+    EXPECT_EQ(ran.code, 2) << nothing;
+    EXPECT_NE(ran.err.find(std::string(nothing) == "[]" ? "[trace-malformed]" : "[trace-empty]"), std::string::npos)
+        << ran.err;
+  }
+  std::string plain = run({"opt", "mm.py"}).out;
+  for (const char* unscheduled : {"[[],[]]", "def apply_trace(sch):\n  pass\n"}) {
+    write("trace", unscheduled);
+    EXPECT_EQ(run({"opt", "mm.py", "--trace", "trace"}).out, plain) << unscheduled;
+  }
+}
+
+TEST_F(Opt, SaysWhichDecisionsWereRepairedOrRefusesThem) {
+  write("mm.py", kMatmul);
+  write("s.py", R"(l = sch.get_loops("C")
+sch.split(l[0], sch.sample_perfect_tile(l[0], n=2, decision=[5, 12]))
+)");
+  Ran repaired = run({"opt", "mm.py", "--trace", "s.py", "--emit", "json"});
+  ASSERT_EQ(repaired.code, 0) << repaired.err;
+  EXPECT_EQ(repaired.err, "note: s.py: instruction 2 (sample_perfect_tile): decision [5, 12] was repaired to [8, 8]\n");
+  EXPECT_NE(repaired.out.find("[[2,[8,8]]]"), std::string::npos) << repaired.out;
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "s.py", "--json"}).json()["repairs"].size(), 1u);
+  Ran tvm = run({"opt", "mm.py", "--trace", "s.py", "--mode", "tvm"});
+  EXPECT_NE(tvm.err.find("was repaired to [1, 64]"), std::string::npos) << tvm.err;
+  Ran strict = run({"opt", "mm.py", "--trace", "s.py", "--mode", "strict"});
+  EXPECT_EQ(strict.code, 1);
+  EXPECT_NE(strict.err.find("decision [5, 12] does not fit  [decision-does-not-fit]"), std::string::npos) << strict.err;
+  EXPECT_NE(strict.err.find("help: decision=[8, 8] fits"), std::string::npos) << strict.err;
+}
+
 TEST_F(Opt, RefusalsAreExitOne) {
   write("mm.py", kMatmul);
   write("refused.py", "b = sch.get_sblock(\"C\")\nl = sch.get_loops(b)\nsch.split(l[0], factors=[3, 3])\n");

@@ -168,7 +168,7 @@ std::optional<ExportRequest> request_of_program(Tool& tool, const std::string& w
   if (trace_file.empty()) return request;
   auto text = read_file(trace_file);
   if (!text) return exit = tool.fail(text.error(), exit_usage), std::nullopt;
-  Applied applied = apply_trace_text(*text, trace_file, request.program, 0, {});
+  Applied applied = apply_trace_text(tool, *text, trace_file, request.program, 0, {});
   if (!applied.errors.empty()) return exit = tool.fail(applied.errors, exit_for_text(applied.errors)), std::nullopt;
   request.trace = trace_to_json(applied.schedule.trace());
   return request;

@@ -196,8 +196,8 @@ int run(Tool& tool, const Arguments& arguments) {
   if (dialect != "current" && dialect != "classic")
     return tool.usage(fmt::format("--dialect: expected current or classic, found \"{}\"", dialect));
   std::string mode = arguments.get("--mode", "ours");
-  if (mode != "ours" && mode != "tvm")
-    return tool.usage(fmt::format("--mode: expected ours or tvm, found \"{}\"", mode));
+  if (mode != "ours" && mode != "tvm" && mode != "strict")
+    return tool.usage(fmt::format("--mode: expected ours, tvm or strict, found \"{}\"", mode));
   if (arguments.has("--update") && arguments.get("FILE") == "-")
     return tool.usage("--update writes FILE, and standard input is none");
   auto seed = read_number(tool, "--seed", arguments.get("--seed", "0"));
@@ -217,9 +217,8 @@ int run(Tool& tool, const Arguments& arguments) {
     ScheduleOptions options;
     options.tvm_mode = mode == "tvm";
     if (options.tvm_mode) options.repair = RepairMode::tvm;
-    Applied applied = apply_trace_text(*text, trace_file, program, *seed, options);
-    for (const std::string& repair : applied.schedule.repairs())
-      tool.say(fmt::format("note: decision repaired: {}\n", repair));
+    if (mode == "strict") options.repair = RepairMode::refuse;
+    Applied applied = apply_trace_text(tool, *text, trace_file, program, *seed, options);
     if (!applied.errors.empty()) {
       if (applied.refused_at) tool.field("refused_at", *applied.refused_at);
       return tool.fail(applied.errors, exit_for_text(applied.errors));
@@ -259,7 +258,7 @@ const RegisterCommand entry{
       {"--emit", "WHAT", "program (default), trace (Python) or json (trace as JSON)"},
       {"--dialect", "D", "current (default) or classic: the older names of constructs"},
       {"--seed", "N", "for decisions that the trace leaves open (default 0)"},
-      {"--mode", "M", "ours (default) or tvm: how decisions that do not fit are repaired"},
+      {"--mode", "M", "decisions that do not fit are repaired as ours (default), as tvm does, or strict: refused"},
       {"--equal", "A B", "compare two programs up to names: exit 0, or 1 with the first difference", 2},
       {"--check-block", "NAME", "print the properties of a block"},
       {"--verify-each", "", "check the program after every step of the trace (exit 4 if a step breaks it)"},

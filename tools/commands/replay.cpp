@@ -49,7 +49,7 @@ std::optional<Subject> subject_of_file(Tool& tool, const std::string& file, cons
   s.space.mode = Mode::cold;
   auto text = read_file(file);
   if (!text) return exit = tool.fail(text.error(), exit_usage), std::nullopt;
-  Applied applied = apply_trace_text(*text, file, program, 0, {});
+  Applied applied = apply_trace_text(tool, *text, file, program, 0, {});
   if (!applied.errors.empty()) return exit = tool.fail(applied.errors, exit_for_text(applied.errors)), std::nullopt;
   s.trace = trace_to_json(applied.schedule.trace());
   s.trace_key = content_key(s.trace);

@@ -172,7 +172,7 @@ std::optional<ProgramRef> scheduled(Tool& tool, const ProgramRef& program, const
     exit = tool.fail(function.error());
     return std::nullopt;
   }
-  Applied applied = apply_trace_text(*text, file, program, 0, {});
+  Applied applied = apply_trace_text(tool, *text, file, program, 0, {});
   if (applied.errors.empty()) return applied.schedule.program();
   exit = tool.fail(applied.errors, exit_for_text(applied.errors));
   return std::nullopt;
@@ -273,7 +273,7 @@ int show_subject(Tool& tool, const Subject& s, const Arguments& arguments) {
   if (!parsed) return tool.fail(parsed.error(), exit_usage);
   ProgramRef program = parsed->program;
   if (!s.trace.empty()) {
-    Applied applied = apply_trace_text(s.trace, s.name, program, 0, {});
+    Applied applied = apply_trace_text(tool, s.trace, s.name, program, 0, {});
     if (!applied.errors.empty()) return tool.fail(applied.errors, exit_for_text(applied.errors));
     program = applied.schedule.program();
   }

@@ -163,7 +163,7 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   if (run.resumed)
     if (Status unchanged = check_unchanged(run); !unchanged) return tool.fail(unchanged.error(), exit_usage);
   if (Status threads = settle_threads(run); !threads) return tool.fail(threads.error(), exit_usage);
-  auto baselines = baselines_of(run);
+  auto baselines = baselines_of(tool, run);
   if (!baselines) return tool.fail(baselines.error(), exit_usage);
   run.settings.tuner.baselines = std::move(*baselines);
   return exit_yes;
