@@ -254,7 +254,9 @@ Result<Needed> needed_iters(const Move& m, Analyzer& facts) {
                             fmt::format("what block \"{}\" writes of {} under loop {} may have gaps", b->name,
                                         r.buffer->name, m.loop->var->name),
                             b);
-        BufferRegion at = region_at(state, m.loop_place, other, r, touched.buffer->scope);
+        // A producer makes what all threads that share the buffer need. A consumer finds in one iteration of a thread
+        // loop what that thread has written: the others may not have come so far, whatever memory they share.
+        BufferRegion at = region_at(state, m.loop_place, other, r, m.producer() ? touched.buffer->scope : "local");
         needed = needed ? region_union(*needed, at, facts) : at;
       }
       // An update block reads what it writes without saying so in its signature (it has an init).
