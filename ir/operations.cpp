@@ -40,8 +40,8 @@ const Rows assumption{OpGroup::control, opaque, 1, 1, {"assume"}};
 const Rows undefined{OpGroup::control, pure, 0, 0, {"undef"}};
 const Rows pointers{OpGroup::pointer, pure, 1, 1, {"address_of"}};
 const Rows access{OpGroup::pointer, pure, 5, 5, {"tvm_access_ptr"}};
-const Rows extern_calls{OpGroup::extern_call, opaque, 1, -1, {"call_extern"}};
-const Rows pure_extern_calls{OpGroup::extern_call, pure, 1, -1, {"call_pure_extern"}};
+const Rows extern_calls{OpGroup::extern_call, opaque, 1, -1, {"call_extern", "call_llvm_intrin"}};
+const Rows pure_extern_calls{OpGroup::extern_call, pure, 1, -1, {"call_pure_extern", "call_llvm_pure_intrin"}};
 
 }  // namespace
 

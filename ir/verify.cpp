@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/analysis/regions.h"
 #include "ir/build.h"
 #include "ir/print.h"
 #include "ir/text_codes.h"
@@ -349,9 +350,16 @@ class Verifier {
              fmt::format("expected {} indices of buffer `{}`, found {}", b->rank(), b->name, indices.size()));
       return;
     }
+    // Whole rows are looked at dimension by dimension.
+    std::vector<Expr> each = indices;
+    if (std::vector<int> rows = whole_rows(*b, indices); !rows.empty())
+      for (size_t d = 0; d < rows.size(); ++d) {
+        const Expr first = first_lane(indices[d]);
+        each[d] = rows[d] > 1 ? ramp(first, int_imm(1, first->dtype), rows[d]) : first;
+      }
     bool inside = true;
-    for (size_t d = 0; d < indices.size() && inside; ++d) inside = in_buffer(b, d, indices[d], node);
-    if (inside) covered(b, indices, node, writes);
+    for (size_t d = 0; d < each.size() && inside; ++d) inside = in_buffer(b, d, each[d], node);
+    if (inside) covered(b, each, node, writes);
   }
 
   static Expr last_lane(const Expr& i) {

@@ -422,6 +422,55 @@ llvm::Value* Emitter::library_call(const std::string& name, const Call& e) {
   return out;
 }
 
+namespace {
+
+/// Features that an x86 intrinsic needs, by the beginning of its name.
+struct Needs {
+  std::string_view prefix;
+  std::vector<std::string_view> features;
+};
+const Needs kNeeds[] = {{"llvm.x86.avx512.vpdpbusd.512", {"avx512vnni"}},
+                        {"llvm.x86.avx512.vpdpbusd.", {"avxvnni"}},
+                        {"llvm.x86.avx512.pmaddw.d.512", {"avx512bw"}},
+                        {"llvm.x86.avx512bf16.dpbf16ps.", {"avx512bf16"}},
+                        {"llvm.x86.avx2.", {"avx2"}}};
+
+}  // namespace
+
+// The intrinsic named by the first argument; values of another type and the same size are reinterpreted.
+llvm::Value* Emitter::llvm_intrinsic(const Call& e) {
+  const StringImm* text = as<StringImm>(e.args[0]);
+  const std::string name = text ? text->value : "";
+  llvm::Intrinsic::ID id = llvm::Intrinsic::lookupIntrinsicID(name);
+  if (id == llvm::Intrinsic::not_intrinsic) return fail("LLVM intrinsic \"" + name + "\"", e.dtype);
+  if (name.starts_with("llvm.x86.")) {
+    const Needs* needs =
+        std::find_if(std::begin(kNeeds), std::end(kNeeds), [&](const Needs& n) { return name.starts_with(n.prefix); });
+    if (needs == std::end(kNeeds)) return fail("LLVM intrinsic \"" + name + "\"", e.dtype);
+    for (std::string_view feature : needs->features)
+      if (!target_.has(feature) && !(feature == "avxvnni" && target_.has("avx512vnni") && target_.has("avx512vl")))
+        return fail("\"" + name + "\", which needs " + std::string(feature) + ",", e.dtype);
+  } else if (!name.starts_with("llvm.")) {
+    return fail("LLVM intrinsic \"" + name + "\"", e.dtype);
+  }
+  std::vector<Type> overloads;
+  if (llvm::Intrinsic::isOverloaded(id)) overloads.push_back(type_of(e.dtype));
+  llvm::Function* f = llvm::Intrinsic::getOrInsertDeclaration(&module_, id, overloads);
+  auto as_type = [&](Value v, Type type) -> Value {
+    if (v->getType() == type) return v;
+    if (v->getType()->getPrimitiveSizeInBits() != type->getPrimitiveSizeInBits()) return nullptr;
+    return builder_.CreateBitCast(v, type);
+  };
+  if (f->arg_size() + 1 != e.args.size()) return fail("these arguments of \"" + name + "\"", e.dtype);
+  std::vector<Value> args;
+  for (size_t i = 0; i < f->arg_size(); ++i) {
+    args.push_back(as_type(expr(e.args[i + 1]), f->getArg(static_cast<unsigned>(i))->getType()));
+    if (!args.back()) return fail("these arguments of \"" + name + "\"", e.dtype);
+  }
+  Value result = as_type(builder_.CreateCall(f, args), type_of(e.dtype));
+  return result ? result : fail("this result of \"" + name + "\"", e.dtype);
+}
+
 llvm::Value* Emitter::call(const Call& e) {
   using namespace llvm;
   const std::string& name = e.op->name;
@@ -493,6 +542,7 @@ llvm::Value* Emitter::call(const Call& e) {
     if (name == "sigmoid") return fail("sigmoid of " + t.str(), e.dtype);
     return library_call(name, e);
   }
+  if (name == "call_llvm_pure_intrin" || name == "call_llvm_intrin") return llvm_intrinsic(e);
   if (name == "call_pure_extern" || name == "call_extern") return fail("an external function", e.dtype);
   return fail("operation " + name, e.dtype);
 }

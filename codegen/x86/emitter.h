@@ -87,6 +87,7 @@ class Emitter {
   Value call(const Call& e);
   Value if_then_else(const Call& e);
   Value library_call(const std::string& name, const Call& e);
+  Value llvm_intrinsic(const Call& e);
   Value address(const Buffer& buffer, Value index);
   Value shuffle(const Shuffle& e);
   Value splat(Value v, int lanes) {

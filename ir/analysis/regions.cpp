@@ -215,8 +215,36 @@ BufferRegion full_region(const Buffer& buffer) {
   return out;
 }
 
+std::vector<int> whole_rows(const BufferNode& buffer, const std::vector<Expr>& indices) {
+  if (indices.size() < 2 || indices.size() != buffer.shape.size()) return {};
+  const Ramp* r = as<Ramp>(indices.back());
+  if (!r || !is_const(r->stride, 1) || !is_const(r->base, 0)) return {};
+  std::vector<int> lanes(indices.size(), 1);
+  int64_t left = r->lanes;
+  for (size_t d = indices.size(); d-- > 0;) {
+    std::optional<int64_t> extent = const_int(buffer.shape[d]);
+    if (!extent || (d + 1 < indices.size() && indices[d]->dtype.is_vector())) return {};
+    if (left <= *extent) {
+      lanes[d] = static_cast<int>(left);
+      return d + 1 == indices.size() ? std::vector<int>{} : lanes;
+    }
+    if (*extent <= 0 || left % *extent != 0 || (d + 1 < indices.size() && !is_const(indices[d], 0))) return {};
+    lanes[d] = static_cast<int>(*extent);
+    left /= *extent;
+  }
+  return {};
+}
+
 BufferRegion point_region(const Buffer& buffer, const std::vector<Expr>& indices) {
   BufferRegion out{buffer, {}};
+  if (std::vector<int> rows = whole_rows(*buffer, indices); !rows.empty()) {
+    for (size_t d = 0; d < rows.size(); ++d) {
+      const Ramp* r = as<Ramp>(indices[d]);
+      const Expr& first = r ? r->base : indices[d];
+      out.region.push_back({first, int_imm(rows[d], first->dtype)});
+    }
+    return out;
+  }
   for (const Expr& index : indices) {
     if (const Ramp* r = as<Ramp>(index)) {
       std::optional<int64_t> stride = const_int(r->stride);

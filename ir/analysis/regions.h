@@ -36,6 +36,11 @@ BufferRegion relax(const BufferRegion& region, const std::vector<VarRange>& rela
 std::optional<BufferRegion> lower_bound(const BufferRegion& region, const std::vector<VarRange>& relaxed,
                                         const Expr& predicate, Analyzer& analyzer);
 
+/// Rows that a vector access runs through: a ramp of stride 1 from 0 whose lanes fill the last dimensions goes on in
+/// the next row, as in row-major memory. A 64-lane ramp in [0, T.Ramp(0, 1, 64)] of a buffer (16, 4) has lanes {16, 4}.
+/// Empty: the access has no such ramp, and lanes stay in the last dimension.
+std::vector<int> whole_rows(const BufferNode& buffer, const std::vector<Expr>& indices);
+
 BufferRegion full_region(const Buffer& buffer);
 BufferRegion point_region(const Buffer& buffer, const std::vector<Expr>& indices);
 /// Smallest box that is provably around both.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/analysis/regions.h"
 #include "ir/build.h"
 
 namespace tilewright::interpreter {
@@ -168,8 +169,17 @@ int AccessCompiler::address(const BufferNode& b, const BufferView& view, const s
   if (indices.size() != view.extents.size())
     not_supported(fmt::format("{} indices of buffer {} of rank {}", indices.size(), b.name, view.extents.size()));
   Linear at = linear_of(view.offset);
+  const std::vector<int> rows = whole_rows(b, indices);
+  int lanes_inside = 1;  // of the dimensions after d
+  for (int n : rows) lanes_inside *= n;
   for (size_t d = 0; d < indices.size(); ++d) {
-    const Linear index = linear(indices[d], indices[d]->dtype.is_vector() ? index_lane : 0);
+    Linear index;
+    if (rows.empty()) {
+      index = linear(indices[d], indices[d]->dtype.is_vector() ? index_lane : 0);
+    } else {
+      lanes_inside /= rows[d];
+      index = sum(linear(indices[d], 0), Linear{index_lane / lanes_inside % rows[d], {}});
+    }
     const Interval range = interval(index), extent = interval(view.extents[d]);
     if (!(range.known() && range.lo >= 0 && range.hi < extent.lo)) {
       emit_to(Op::check_range, 0, materialize(index), constant(0), view.extents[d]);

@@ -516,6 +516,9 @@ int ExprCompiler::call(const Call& e, int lane) {
       }
       break;
     }
+    case OpGroup::extern_call:
+      if (name == "call_llvm_pure_intrin") return llvm_call(e, lane);
+      break;
     default:
       break;
   }
@@ -601,13 +604,8 @@ int ExprCompiler::integer_call(const Call& e, int lane) {
     const int dot = emit(va.is_int() ? Op::dp4a_s : Op::dp4a_u, scalar(e.args[0], lane), scalar(e.args[1], lane));
     return wrap(emit(Op::add_i, dot, scalar(e.args[2], lane)), t, {});
   }
+  if (name == "reinterpret") return reinterpret(e, lane);
   const int a = scalar(e.args[0], lane);
-  if (name == "reinterpret") {
-    const DType from = e.args[0]->dtype;
-    if (from.lanes != e.dtype.lanes || from.bits != e.dtype.bits)
-      not_supported("reinterpret with another number of lanes");
-    return emit(Op::reinterpret, a, 0, type_key(from.element()), type_key(t), interval_of(t));
-  }
   if (name == "bitwise_not") {
     if (t.is_bool()) return emit(Op::eq_i, a, constant(0), 0, 0, {0, 1});
     return wrap(emit(Op::xor_i, a, constant(-1)), t, {});

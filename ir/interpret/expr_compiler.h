@@ -82,6 +82,11 @@ class ExprCompiler {
   int math_call(const Call&, int lane);
   int integer_call(const Call&, int lane);
   int fixed_point(int x, int y, int left, int right);
+  // vector_calls.cpp
+  int bits(const Expr&, int width, int lane);
+  int of_bits(int reg, DType to);
+  int reinterpret(const Call&, int lane);
+  int llvm_call(const Call&, int lane);
   int wrap(int reg, DType, Interval);
   int choose(const Expr& condition, const Expr& then_value, const Expr& else_value, int lane, bool lazy);
 

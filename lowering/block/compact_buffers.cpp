@@ -84,12 +84,9 @@ class Compact : public Rewriter {
     std::optional<BufferRegion> all;
     for (const Access& a : accesses_of(body, buffer)) {
       if (!a.indices) return std::nullopt;
-      BufferRegion region{buffer, {}};
-      for (const Expr& i : *a.indices) {
-        const Ramp* r = as<Ramp>(i);
-        if (r && !is_const(r->stride, 1)) return std::nullopt;
-        region.region.push_back({lane_of(i, 0), int_imm(r ? r->lanes : 1, lane_of(i, 0)->dtype)});
-      }
+      for (const Expr& i : *a.indices)
+        if (const Ramp* r = as<Ramp>(i); r && !is_const(r->stride, 1)) return std::nullopt;
+      BufferRegion region = point_region(buffer, *a.indices);
       region = relax(region, a.loops, a.predicate, analyzer_);
       all = all ? region_union(*all, region, analyzer_) : region;
     }

@@ -1,5 +1,6 @@
 // Blocks lose their iters: bindings are substituted, predicates become `if`, allocations become statements around the
 // body, aliases (match_buffer) become accesses of their source. A block keeps name, regions and annotations.
+#include "ir/analysis/regions.h"
 #include "ir/build.h"
 #include "ir/rewrite.h"
 #include "ir/visit.h"
@@ -32,17 +33,27 @@ class ResolveAlias : public Rewriter {
   Expr operator()(const Expr& e) override {
     Expr mapped = Rewriter::operator()(e);
     const Load* node = as<Load>(mapped);
+    if (node && node->buffer.same_as(match_.buffer)) check_rows(node->indices);
     return node && node->buffer.same_as(match_.buffer) ? load(match_.source.buffer, indices(node->indices)) : mapped;
   }
   Stmt operator()(const Stmt& s) override {
     Stmt mapped = Rewriter::operator()(s);
     const Store* node = as<Store>(mapped);
+    if (node && node->buffer.same_as(match_.buffer)) check_rows(node->indices);
     return node && node->buffer.same_as(match_.buffer)
                ? Stmt(make_stmt<Store>(match_.source.buffer, indices(node->indices), node->value))
                : mapped;
   }
 
  private:
+  /// A vector that runs through whole rows of the alias must run through rows of the source that follow each other.
+  void check_rows(const std::vector<Expr>& alias) {
+    const std::vector<int> rows = whole_rows(*match_.buffer, alias);
+    if (rows.empty()) return;
+    const std::vector<int> of_source = whole_rows(*match_.source.buffer, indices(alias));
+    resolved_ = resolved_ && of_source.size() >= rows.size() &&
+                std::equal(rows.begin(), rows.end(), of_source.end() - static_cast<std::ptrdiff_t>(rows.size()));
+  }
   std::vector<Expr> indices(const std::vector<Expr>& alias) const {
     std::vector<Expr> out;
     for (size_t d = 0; d < dimension_.size(); ++d) {
@@ -74,12 +85,14 @@ class OpenBlocks : public Rewriter {
     for (const MatchBuffer& m : block->matches) {
       MatchBuffer bound{m.buffer, substitute(m.source, bindings)};
       ResolveAlias alias(bound);
+      if (alias.resolved()) body = alias(body);
       if (!alias.resolved()) {
         std::string name = m.buffer->name;
-        refusal = Refusal(alias_not_resolvable, "alias " + name + " has more dimensions than its source");
+        refusal =
+            Refusal(alias_not_resolvable,
+                    "alias " + name + " has more dimensions than its source, or rows that are apart in the source");
         return s;
       }
-      body = alias(body);
     }
     copy->matches.clear();
     body = (*this)(body);
