@@ -6,6 +6,7 @@
 
 namespace tilewright::codes {
 
+TW_REFUSAL_CODE(inside_an_init, "inside-an-init", "the block or loop stands in the init of another block");
 TW_REFUSAL_CODE(extent_depends_on_loop, "extent-depends-on-loop",
                 "the extent of a loop depends on another loop of the group");
 TW_REFUSAL_CODE(loop_not_only_child, "loop-not-only-child",

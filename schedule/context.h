@@ -58,6 +58,8 @@ class Context {
 
  private:
   const TraceValue& argument(std::string_view name) const;
+  template <class Node>
+  Result<const Node*> schedulable(Result<const Node*>) const;
   Attr to_attr(const TraceValue&) const;
   const Instruction& instruction_;
   std::vector<SymbolValue> outputs_;

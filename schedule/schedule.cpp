@@ -51,15 +51,26 @@ const TraceValue& Context::argument(std::string_view name) const {
 }
 
 const TraceValue& Context::value(std::string_view name) const { return argument(name); }
-Result<const Block*> Context::block(std::string_view name) const {
-  return schedule.block(*argument(name).get<Symbol>());
+
+/// What stands in the init of a block has no dependences of its own: it can be looked at, not scheduled.
+template <class Node>
+Result<const Node*> Context::schedulable(Result<const Node*> found) const {
+  const bool looks = instruction_.kind->name == "get_loops" || instruction_.kind->name == "get_child_blocks";
+  if (!found || looks || !state.tree().in_init(state.place(**found))) return found;
+  return refuse(codes::inside_an_init, "it stands in the init of a block; decompose_reduction takes that out", *found);
 }
-Result<const For*> Context::loop(std::string_view name) const { return schedule.loop(*argument(name).get<Symbol>()); }
+
+Result<const Block*> Context::block(std::string_view name) const {
+  return schedulable(schedule.block(*argument(name).get<Symbol>()));
+}
+Result<const For*> Context::loop(std::string_view name) const {
+  return schedulable(schedule.loop(*argument(name).get<Symbol>()));
+}
 
 Result<std::vector<const For*>> Context::loops(std::string_view name) const {
   std::vector<const For*> out;
   for (const TraceValue& item : *argument(name).get<TraceList>()) {
-    TW_TRY(const For* found, schedule.loop(*item.get<Symbol>()));
+    TW_TRY(const For* found, schedulable(schedule.loop(*item.get<Symbol>())));
     out.push_back(found);
   }
   return out;
@@ -68,19 +79,18 @@ Result<std::vector<const For*>> Context::loops(std::string_view name) const {
 Result<std::vector<const Block*>> Context::blocks(std::string_view name) const {
   std::vector<const Block*> out;
   for (const TraceValue& item : *argument(name).get<TraceList>()) {
-    TW_TRY(const Block* found, schedule.block(*item.get<Symbol>()));
+    TW_TRY(const Block* found, schedulable(schedule.block(*item.get<Symbol>())));
     out.push_back(found);
   }
   return out;
 }
 
 Result<Context::BlockOrLoop> Context::block_or_loop(std::string_view name) const {
-  Symbol symbol = *argument(name).get<Symbol>();
   BlockOrLoop out;
-  if (symbol.kind == SymbolKind::block) {
-    TW_TRY(out.block, schedule.block(symbol));
+  if (argument(name).get<Symbol>()->kind == SymbolKind::block) {
+    TW_TRY(out.block, block(name));
   } else {
-    TW_TRY(out.loop, schedule.loop(symbol));
+    TW_TRY(out.loop, loop(name));
   }
   return out;
 }

@@ -4,8 +4,9 @@
 //
 // Semantics: index arithmetic (signed integers of 32 bits and more) is taken over the mathematical integers, that is
 // int32 and int64 expressions are assumed not to overflow. Narrower and unsigned types wrap, so only rules that are
-// right modulo 2^n are applied to them. Floats change only by identities that are exact for every value (x * 1, x - 0).
-// A divisor is assumed to be non-zero, an extent of a bound variable to be positive where the variable is used.
+// right modulo 2^n are applied to them; the same goes for what is computed from loaded values. Floats change only by
+// identities that are exact for every value (x * 1, x - 0). A divisor is assumed to be non-zero, an extent of a bound
+// variable to be positive where the variable is used.
 #pragma once
 
 #include <limits>

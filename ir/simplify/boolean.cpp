@@ -5,6 +5,7 @@
 
 #include "ir/rewrite.h"
 #include "ir/simplify/state.h"
+#include "ir/visit.h"
 
 namespace tilewright {
 
@@ -105,7 +106,7 @@ Expr Simplifier::equal_zero_condition(Linear x) {
 
 Expr Simplifier::comparison(const Binary& e) {
   const Expr &a = e.a, &b = e.b;
-  if (!is_index_type(a->dtype)) {
+  if (!is_index_type(a->dtype) || reads_memory(a) || reads_memory(b)) {
     Expr x = simplify(a), y = simplify(b);
     if (x->hash == y->hash && x->dtype.is_integer_like())
       return bool_imm(e.op == BinaryOp::eq || e.op == BinaryOp::le || e.op == BinaryOp::ge);

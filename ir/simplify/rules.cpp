@@ -14,6 +14,7 @@
 
 #include "ir/rewrite.h"
 #include "ir/simplify/state.h"
+#include "ir/visit.h"
 
 namespace tilewright {
 
@@ -103,6 +104,7 @@ void Simplifier::add(Linear& out, const Expr& e, int64_t k) {
       return add_product(out, b->a, b->b, k);
     case BinaryOp::floor_div:
     case BinaryOp::floor_mod: {
+      if (reads_memory(e)) return add_data(out, *b, k);
       std::optional<int64_t> c = const_int(b->b);
       const Binary* inner = nullptr;
       if (c && *c > 0 && b->op == BinaryOp::floor_mod && is_quotient(b->a, &inner))
@@ -130,6 +132,7 @@ void Simplifier::add(Linear& out, const Expr& e, int64_t k) {
     }
     case BinaryOp::min:
     case BinaryOp::max:
+      if (reads_memory(e)) return add_data(out, *b, k);
       return add_resolved(out, e, min_max(*b), k);
     default:
       return add_term(out, e, k);
@@ -137,6 +140,13 @@ void Simplifier::add(Linear& out, const Expr& e, int64_t k) {
 }
 
 // `simplified` is in normal form: if it is still one atom it is a term, else its parts are.
+/// What was loaded may wrap: division, minima (and comparisons) of it are not those of mathematical integers, and only
+/// their operands are simplified. Sums are right modulo 2^n.
+void Simplifier::add_data(Linear& out, const Binary& b, int64_t k) {
+  Expr x = simplify(b.a), y = simplify(b.b);
+  add_resolved(out, node(b.op, x, y), binary(b.op, x, y), k);
+}
+
 void Simplifier::add_resolved(Linear& out, const Expr& original, const Expr& simplified, int64_t k) {
   const Binary* b = as<Binary>(simplified);
   bool sum = b && b->op != BinaryOp::min && b->op != BinaryOp::max && b->op != BinaryOp::trunc_div &&

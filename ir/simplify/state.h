@@ -77,6 +77,7 @@ class Simplifier {
   void add_mod(Linear& out, Linear n, int64_t c, int64_t k);
   void add_digit(Linear& out, Linear source, int64_t lower, int64_t modulus, int64_t k);
   void add_symbolic_division(Linear& out, BinaryOp op, Linear n, const Linear& d, int64_t k);
+  void add_data(Linear& out, const Binary&, int64_t k);
   void add_resolved(Linear& out, const Expr& original, const Expr& simplified, int64_t k);
   void merge_digits(Linear& x);
   bool merge_one(Linear& x);

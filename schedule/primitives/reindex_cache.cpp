@@ -33,7 +33,14 @@ Result<Plan> make_plan(Context& c, bool write) {
   TW_TRY_VOID(check_scope_name(c, storage));
   TW_TRY_VOID(check_inner(c, p.block));
   TW_TRY(p.region, region_of(c, p.block, c.integer(write ? "write_buffer_index" : "read_buffer_index"), write));
-  if (write) TW_TRY_VOID(check_not_updated(c, p.block, p.region.buffer));
+  if (write) {
+    TW_TRY_VOID(check_not_updated(c, p.block, p.region.buffer));
+  } else {
+    for (const BufferRegion& w : p.block->writes)  // the copy, made before, would not see what the block writes
+      if (w.buffer.same_as(p.region.buffer))
+        return c.refuse(codes::block_reads_its_output,
+                        fmt::format("block \"{}\" reads and writes {}", p.block->name, w.buffer->name), p.block);
+  }
   TW_TRY_VOID(check_pipeline(c, p.block));
   BlockScope scope = c.state.scope_of(c.state.place(*p.block));
   if (scope.writers(p.region.buffer).size() > 1)
