@@ -117,6 +117,7 @@ std::string export_main(const std::vector<ExportRequest>& requests) {
   }
   return fmt::format(
       R"(/* Checks each exported kernel against its unscheduled program on random inputs, and times it. Exit status 1 on a wrong result. */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, also with -std=c11 */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -113,6 +113,14 @@ Result<BlockRV> Schedule::decompose_reduction(BlockRV b, LoopRV l) {
 Result<BlockRV> Schedule::rfactor(LoopRV l, int axis) {
   return one<BlockRV>(call("rfactor", {{"loop", l}, {"factor_axis", axis}}));
 }
+Result<BlockRV> Schedule::blockize(LoopRV l, bool preserve_unit_iters) {
+  return one<BlockRV>(call("blockize", {{"target", l}, {"preserve_unit_iters", preserve_unit_iters}}));
+}
+Status Schedule::tensorize(Symbol block_or_loop, const std::string& tensor_intrin, bool preserve_unit_iters) {
+  return none(call("tensorize", {{"block_or_loop", block_or_loop},
+                                 {"tensor_intrin", tensor_intrin},
+                                 {"preserve_unit_iters", preserve_unit_iters}}));
+}
 Status Schedule::storage_align(BlockRV b, int index, int axis, int factor, int offset) {
   return none(call("storage_align",
                    {{"block", b}, {"buffer_index", index}, {"axis", axis}, {"factor", factor}, {"offset", offset}}));

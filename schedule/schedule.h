@@ -108,6 +108,8 @@ class Schedule {
   Status reverse_compute_inline(BlockRV);
   Result<BlockRV> decompose_reduction(BlockRV, LoopRV);
   Result<BlockRV> rfactor(LoopRV, int factor_axis);
+  Result<BlockRV> blockize(LoopRV, bool preserve_unit_iters = true);
+  Status tensorize(Symbol block_or_loop, const std::string& tensor_intrin, bool preserve_unit_iters = true);
   Status storage_align(BlockRV, int buffer_index, int axis, int factor, int offset);
   Status set_scope(BlockRV, int buffer_index, const std::string& scope);
   Status annotate(Symbol block_or_loop, const std::string& key, TraceValue value);

@@ -49,7 +49,7 @@ Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
     p.rules.insert(p.rules.begin() + 1, "one_core");
   }
   p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block",
-                 "rewrite_layout"};
+                 "rewrite_tensorize", "rewrite_layout"};
   p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}};
   if (preset == "metaschedule") p.max_sketches = 0;
   if (preset == "tilewright")

@@ -13,12 +13,16 @@
    worker finds in its cache what it wrote in the call before (a shared counter costs more than small chunks where cores are
    far apart). Which worker runs a chunk does not change results: kernels write to places that depend on the chunk only.
    Workers look for the next job for about 50 us before they sleep, so that kernels that follow one another do not pay for
-   waking threads. */
+   waking threads. The caller, done with its own range, takes over those that no worker has begun: on a busy machine a worker
+   may be without a core for milliseconds. */
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER, call_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER;
 static uint32_t pool_threads, wanted_threads;
 static _Alignas(64) atomic_uint job_number;   /* grows by one for each job */
-static _Alignas(64) atomic_uint job_running;  /* workers that have not finished it */
+static _Alignas(64) atomic_uint job_running;  /* ranges that are not finished */
+/* By worker: the last job whose range was begun, by that worker or for it. */
+typedef struct { _Alignas(64) atomic_uint job; } tw_claim;
+static tw_claim* claims;
 static atomic_uint sleepers;
 static atomic_int job_error;
 static int32_t (*job_body)(void*, int64_t, uint32_t);
@@ -57,12 +61,16 @@ static int spin_until(atomic_uint* word, unsigned value, int equal) {
   }
 }
 
-static void run_chunks(uint32_t worker) {
+/* Runs the worker's range of the job unless somebody has begun it. */
+static void run_range(uint32_t worker, unsigned job) {
+  unsigned before = job - 1;
+  if (!atomic_compare_exchange_strong(&claims[worker].job, &before, job)) return;
   int64_t begin = job_chunks * worker / pool_threads, end = job_chunks * (worker + 1) / pool_threads;
   for (int64_t chunk = begin; chunk < end; ++chunk) {
     int32_t error = job_body(job_env, chunk, worker);
     if (error != 0) atomic_store(&job_error, error);
   }
+  atomic_fetch_sub_explicit(&job_running, 1, memory_order_release);
 }
 
 static void* worker_main(void* argument) {
@@ -76,9 +84,8 @@ static void* worker_main(void* argument) {
       atomic_fetch_sub(&sleepers, 1);
       pthread_mutex_unlock(&pool_lock);
     }
-    ++seen;
-    run_chunks(worker);
-    atomic_fetch_sub_explicit(&job_running, 1, memory_order_release);
+    seen = atomic_load(&job_number);
+    run_range(worker, seen);
   }
   return NULL;
 }
@@ -89,14 +96,14 @@ static int32_t pool_parallel_for(void* ctx, int64_t chunks, int32_t (*body)(void
   job_env = env;
   job_chunks = chunks;
   atomic_store(&job_error, 0);
-  atomic_store(&job_running, pool_threads - 1);
-  atomic_fetch_add(&job_number, 1);
+  atomic_store(&job_running, pool_threads);
+  unsigned job = atomic_fetch_add(&job_number, 1) + 1;
   if (atomic_load(&sleepers) > 0) {
     pthread_mutex_lock(&pool_lock); /* a worker between its last look and its sleep holds it */
     pthread_cond_broadcast(&pool_work);
     pthread_mutex_unlock(&pool_lock);
   }
-  run_chunks(0);
+  for (uint32_t worker = 0; worker < pool_threads; ++worker) run_range(worker, job);
   while (!spin_until(&job_running, 0, 1)) sched_yield();
   return atomic_load(&job_error);
 }
@@ -122,8 +129,10 @@ static void start_pool(void) {
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   uint32_t wanted = wanted_threads ? wanted_threads : (uint32_t)(online > 0 ? online : 1);
   pthread_t* threads = malloc(wanted * sizeof *threads);
+  claims = aligned_alloc(64, wanted * sizeof *claims);
   uint32_t started = 1;
-  for (; threads && started < wanted; ++started)
+  for (uint32_t i = 0; claims && i < wanted; ++i) atomic_init(&claims[i].job, 0);
+  for (; threads && claims && started < wanted; ++started)
     if (pthread_create(&threads[started - 1], NULL, worker_main, (void*)(uintptr_t)started) != 0) break;
   if (threads) pin_workers(threads, started - 1);
   for (uint32_t i = 0; threads && i + 1 < started; ++i) pthread_detach(threads[i]);

@@ -36,11 +36,25 @@ std::optional<Work> find_work(const Schedule& s) {
   return std::nullopt;
 }
 
+/// The init of a block that becomes an intrinsic is another block: its mark says which intrinsic fills, or that none
+/// does ("").
+Status mark_init(Schedule& s, BlockRV init) {
+  constexpr const char *kIntrinsic = "meta_schedule.auto_tensorize", *kFill = "meta_schedule.auto_tensorize_init";
+  TW_TRY(const Block* block, s.block(init));
+  if (!has_annotation(*block, kIntrinsic)) return {};
+  std::string fill;
+  if (auto it = block->annotations.find(kFill); it != block->annotations.end())
+    if (auto* name = std::get_if<std::string>(&it->second.value)) fill = *name;
+  TW_TRY_VOID(s.unannotate(init, kIntrinsic));
+  return s.annotate(init, kIntrinsic, fill);
+}
+
 Status apply(Schedule& s, const PostprocContext&) {
   while (std::optional<Work> work = find_work(s)) {
     TW_TRY(BlockRV block, s.get_sblock(work->name, s.function().name));
     TW_TRY(std::vector<LoopRV> loops, s.get_loops(block));
-    TW_TRY_VOID(s.decompose_reduction(block, loops[work->loop]));
+    TW_TRY(BlockRV init, s.decompose_reduction(block, loops[work->loop]));
+    TW_TRY_VOID(mark_init(s, init));
   }
   return {};
 }

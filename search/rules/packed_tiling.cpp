@@ -6,10 +6,16 @@
 //
 // One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are
 // sampled. Tiles divide what they tile: programs of other sizes get them by padding.
+//
+// Where the target has a dot product of the operands' types (schedule/intrinsics/), it computes the tile: `depth`
+// values of the reduction at once for each lane, which stand together in the panel:
+//
+//   acc[mr, nr] = Σ_k1 dot(A[i, k1·depth …], panel[j // nr, k1, j % nr, …])
 #include <algorithm>
 
 #include "ir/analysis/reducers.h"
 #include "ir/visit.h"
+#include "schedule/intrinsics/intrinsic.h"
 #include "search/rules/block_queries.h"
 #include "search/rules/rule.h"
 
@@ -21,6 +27,30 @@ TW_REFUSAL_CODE(handle_missing, "packed-copy-unexpected", "the packed copy has a
 
 constexpr const char* kMark = "meta_schedule.tiling_structure";
 
+/// A dot product that accumulates vectors of `lanes`, each over `depth` values of the reduction.
+struct Dot {
+  const char* intrinsic;
+  DType rows, wide, sum;
+  int lanes, depth;
+};
+const Dot kDots[] = {
+    // the first on a target is taken
+    {"dot_16x4_vnni", kUInt8, kInt8, kInt32, 16, 4},
+    {"dot_8x4_avxvnni", kUInt8, kInt8, kInt32, 8, 4},
+    {"dot_16x4_avx512", kUInt8, kInt8, kInt32, 16, 4},
+    {"dot_8x4_avx2", kUInt8, kInt8, kInt32, 8, 4},
+    {"dot_16x2_avx512bf16", kBFloat16, kBFloat16, kFloat32, 16, 2},
+};
+
+const Dot* dot_of(const Buffer& rows, const Buffer& wide, const Buffer& sum, const Target& target) {
+  for (const Dot& d : kDots) {
+    const TensorIntrinsic* intrinsic = Registry<TensorIntrinsic>::instance().find(d.intrinsic);
+    TW_CHECK(intrinsic, "intrinsic {} is not registered", d.intrinsic);
+    if (rows->dtype == d.rows && wide->dtype == d.wide && sum->dtype == d.sum && intrinsic->on(target)) return &d;
+  }
+  return nullptr;
+}
+
 /// The one load of the block that the innermost output iter indexes, with its region's place among the reads.
 struct Operands {
   int wide = -1;               ///< read region indexed by the innermost output iter
@@ -30,10 +60,11 @@ struct Operands {
   size_t blocked = 0;  ///< of the reduction's iters, the one cut into blocks
   size_t loops = 0;    ///< reduction iters of more than one value
   int lanes = 0;
+  const Dot* dot = nullptr;  ///< null: multiplications and additions
 };
 
 std::optional<Operands> analyse(const Block& b, const Target& target) {
-  if (b.writes.size() != 1 || !b.init || !b.writes[0].buffer->dtype.is_float()) return std::nullopt;
+  if (b.writes.size() != 1 || !b.init) return std::nullopt;
   std::optional<MatchedReducer> reducer = match_reducer(b);
   if (!reducer || reducer->reducer->name != "sum") return std::nullopt;
   Operands o;
@@ -58,6 +89,7 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
   o.column = *col;
   for (size_t i : spatial)
     if (i != o.row && i != o.column) o.others.push_back(i);
+  Buffer rows;
   for (size_t r = 0; r < b.reads.size(); ++r) {
     bool uses_column = false, uses_row = false, point = true;
     for (const Range& range : b.reads[r].region) {
@@ -70,10 +102,14 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
     if (uses_column) {
       if (o.wide >= 0) return std::nullopt;
       o.wide = static_cast<int>(r);
+    } else if (uses_row) {
+      rows = b.reads[r].buffer;
     }
   }
   if (o.wide < 0) return std::nullopt;
-  o.lanes = target.lanes(b.writes[0].buffer->dtype.bits);
+  if (rows && b.reads.size() == 2) o.dot = dot_of(rows, b.reads[o.wide].buffer, b.writes[0].buffer, target);
+  if (!o.dot && !b.writes[0].buffer->dtype.is_float()) return std::nullopt;
+  o.lanes = o.dot ? o.dot->lanes : target.lanes(b.writes[0].buffer->dtype.bits);
   std::optional<int64_t> n = const_int(b.iters[o.column].dom.extent), m = const_int(b.iters[o.row].dom.extent);
   if (!n || !m || *n < o.lanes || *m < 2) return std::nullopt;
   for (size_t r = 0; r < o.reduction.size(); ++r) {
@@ -84,10 +120,12 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
   if (o.loops == 0) return std::nullopt;
   // Units behind the only loop would be taken for it.
   if (o.loops == 1 && o.blocked + 1 != o.reduction.size()) return std::nullopt;
+  if (o.dot && *const_int(b.iters[o.reduction.back()].dom.extent) % o.dot->depth != 0) return std::nullopt;
   return o;
 }
 
-/// Index map of the packed operand: iters that it uses, the column cut into (panel, lane), lane innermost.
+/// Index map of the packed operand: iters that it uses, the column cut into (panel, lane), lane innermost; for a dot
+/// product what it sums up comes last.
 IndexMapRef panel_map(const Block& b, const Operands& o, int64_t width) {
   auto map = std::make_unique<IndexMap>();
   for (const Iter& iter : b.iters) map->inputs.push_back(make_var(iter.var->name));
@@ -98,9 +136,13 @@ IndexMapRef panel_map(const Block& b, const Operands& o, int64_t width) {
   for (size_t i : o.others)
     if (used(i)) map->outputs.push_back(map->inputs[i]);
   map->outputs.push_back(floor_div(Expr(map->inputs[o.column]), width));
+  const size_t summed = o.reduction.back();
   for (size_t i : o.reduction)
-    if (used(i)) map->outputs.push_back(map->inputs[i]);
+    if (used(i))
+      map->outputs.push_back(o.dot && i == summed ? floor_div(Expr(map->inputs[i]), o.dot->depth)
+                                                  : Expr(map->inputs[i]));
   map->outputs.push_back(floor_mod(Expr(map->inputs[o.column]), width));
+  if (o.dot) map->outputs.push_back(floor_mod(Expr(map->inputs[summed]), o.dot->depth));
   return IndexMapRef(map.release());
 }
 
@@ -171,9 +213,18 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
     for (size_t i = 0; i < loops.size(); ++i)
       if (i != *at) order.push_back(loops[i]);
     order.push_back(halves[1]);
-    TW_TRY_VOID(s.reorder(order));
+    if (o.dot) {  // the values of one dot product are read from as many rows and stored side by side
+      LoopRV summed = order[order.size() - 2];
+      TW_TRY(std::vector<LoopRV> pieces, s.split(summed, TraceList{nullptr, o.dot->depth}));
+      order[order.size() - 2] = pieces[0];
+      order.push_back(pieces[1]);
+      TW_TRY_VOID(s.reorder(order));
+      TW_TRY_VOID(s.unroll(pieces[1]));
+    } else {
+      TW_TRY_VOID(s.reorder(order));
+      TW_TRY_VOID(s.vectorize(halves[1]));
+    }
     if (!on_one_core(s)) TW_TRY_VOID(s.parallel(halves[0]));
-    TW_TRY_VOID(s.vectorize(halves[1]));
   }
   TW_TRY(std::vector<LoopRV> loops, s.get_loops(rv));
   std::vector<LoopRV> others, reduction, order;
@@ -195,7 +246,8 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   }
   TW_TRY(IntRV mr, s.sample_categorical(heights, even(heights.size())));
   std::vector<int64_t> unrolls{1, 2, 4, 8};
-  std::erase_if(unrolls, [&](int64_t u) { return innermost % u != 0; });
+  const int64_t step = o.dot ? o.dot->depth : 1;
+  std::erase_if(unrolls, [&](int64_t u) { return innermost % (u * step) != 0; });
   TW_TRY(IntRV unroll, s.sample_categorical(unrolls, even(unrolls.size())));
 
   TW_TRY(BlockRV partial, s.rfactor(blocks, 0));
@@ -232,14 +284,26 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   // Partial sums: the reduction outside of the tile.
   TW_TRY(std::vector<LoopRV> tile, s.get_loops(partial));
   const size_t inner = o.loops == 1 ? reduction.size() : reduction.size() - 1, n = tile.size();
-  TW_TRY(std::vector<LoopRV> steps, s.split(tile[n - 1], TraceList{nullptr, unroll}));
   LoopRV tile_row = tile[n - inner - 2], tile_column = tile[n - inner - 1];
   std::vector<LoopRV> tile_order(tile.end() - static_cast<std::ptrdiff_t>(inner), tile.end() - 1);
-  for (LoopRV l : {steps[0], steps[1], tile_row, tile_column}) tile_order.push_back(l);
-  TW_TRY_VOID(s.reorder(tile_order));
-  TW_TRY_VOID(s.unroll(steps[1]));
-  TW_TRY_VOID(s.unroll(tile_row));
-  TW_TRY_VOID(s.vectorize(tile_column));
+  if (o.dot) {
+    TW_TRY(std::vector<LoopRV> steps, s.split(tile[n - 1], TraceList{nullptr, unroll, step}));
+    TW_TRY(std::vector<LoopRV> columns, s.split(tile_column, TraceList{nullptr, o.lanes}));
+    for (LoopRV l : {steps[0], steps[1], tile_row, columns[0], columns[1], steps[2]}) tile_order.push_back(l);
+    TW_TRY_VOID(s.reorder(tile_order));
+    for (LoopRV l : {steps[1], tile_row, columns[0]}) TW_TRY_VOID(s.unroll(l));
+    TW_TRY(BlockRV dot, s.blockize(columns[1]));
+    Schedule probe = s;  // the types agree; does the rest?
+    TW_TRY_VOID(probe.tensorize(dot, o.dot->intrinsic));
+    TW_TRY_VOID(s.annotate(dot, "meta_schedule.auto_tensorize", o.dot->intrinsic));
+  } else {
+    TW_TRY(std::vector<LoopRV> steps, s.split(tile[n - 1], TraceList{nullptr, unroll}));
+    for (LoopRV l : {steps[0], steps[1], tile_row, tile_column}) tile_order.push_back(l);
+    TW_TRY_VOID(s.reorder(tile_order));
+    TW_TRY_VOID(s.unroll(steps[1]));
+    TW_TRY_VOID(s.unroll(tile_row));
+    TW_TRY_VOID(s.vectorize(tile_column));
+  }
   if (on_one_core(s)) return s;
   // Outer tiles in parallel. The inits are split off by rewrite_reduction_block.
   std::vector<LoopRV> parallel(nest.begin(), nest.begin() + static_cast<std::ptrdiff_t>(outer + 2));
@@ -264,6 +328,8 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
     for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
       // The last panel of an uneven width would be covered in part only.
       if (packing != Packing::none && columns % (int64_t{vectors} * operands->lanes) != 0) continue;
+      // A dot product reads panels.
+      if (packing == Packing::none && operands->dot) continue;
       // Rows of a window overlap: a copy of them for each block would be made several times.
       if (packing == Packing::both && operands->loops > 1) continue;
       auto built = build(s, rv, *operands, vectors, packing, context.target);

@@ -65,6 +65,52 @@ TEST(Export, CheckProgramAcceptsTheKernel) {
   std::filesystem::remove_all(dir);
 }
 
+// More threads than cores: workers come late, and the caller takes their ranges over.
+constexpr const char* kPoolProgram = R"(
+#include <stdio.h>
+#include <string.h>
+#include "tw_runtime.h"
+static unsigned char done[97];
+static int32_t body(void* env, int64_t chunk, uint32_t worker) {
+  (void)env;
+  if (worker >= 8) return 7;
+  ++done[chunk];
+  return 0;
+}
+static int64_t chunks;
+static int32_t kernel(void* const* buffers, const int64_t* scalars, const tw_host* host) {
+  (void)buffers, (void)scalars;
+  return host->parallel_for(host->ctx, chunks, body, NULL);
+}
+int main(void) {
+  tw_set_threads(8);
+  for (int job = 0; job < 20000; ++job) {
+    chunks = 1 + job % 97;
+    memset(done, 0, sizeof done);
+    if (tw_call(kernel, NULL, NULL, 0, 0) != 0) return puts("a body failed"), 1;
+    for (int64_t i = 0; i < 97; ++i)
+      if (done[i] != (i < chunks)) return printf("job %d: chunk %d ran %d times\n", job, (int)i, done[i]), 1;
+  }
+  return 0;
+}
+)";
+
+TEST(Export, ThePoolRunsEveryChunkOnce) {
+  std::filesystem::path dir =
+      std::filesystem::temp_directory_path() / ("tilewright-pool-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(dir);
+  std::ofstream(dir / "pool.c") << kPoolProgram;
+  const std::string runtime = std::string(TW_SOURCE_DIR) + "/export/runtime";
+  int status = 0;
+  std::string built = run("cc -O2 -Wall -Werror -I" + runtime + " -o " + (dir / "pool").string() + " " +
+                              (dir / "pool.c").string() + " " + runtime + "/tw_runtime.c -lpthread",
+                          &status);
+  ASSERT_EQ(status, 0) << built;
+  std::string out = run((dir / "pool").string(), &status);
+  EXPECT_EQ(status, 0) << out;
+  std::filesystem::remove_all(dir);
+}
+
 TEST(Export, SameInputsGiveTheSameBytes) {
   auto a = export_files({request()}, "cpu"), b = export_files({request()}, "cpu");
   ASSERT_TRUE(a && b);

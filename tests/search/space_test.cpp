@@ -1,5 +1,6 @@
 // Design spaces of the x86 rules: every sampled candidate is executed by the interpreter against the unscheduled
 // program.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/equal.h"
@@ -67,10 +68,10 @@ def main(A: T.Buffer((8, 32), "float32"), D: T.Buffer((8, 32), "float32")):
             D[vi, vj] = E[vi, vj] / S[vi]
 )";
 
-Task make_task(const char* text) {
+Task make_task(const char* text, const char* on = "x86-64-v3:cores=2") {
   auto parsed = parse_program(text, "test");
   TW_CHECK(parsed, "the test program does not parse");
-  auto target = parse_target("x86-64-v3:cores=2");
+  auto target = parse_target(on);
   TW_CHECK(target);
   return Task::make("test", parsed->program, *target);
 }
@@ -146,6 +147,52 @@ def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 96), "float32"), C: 
                 E[vi, vj] = T.float32(0)
             E[vi, vj] = E[vi, vj] + D[vi, vk] * C[vk, vj]
 )";
+
+std::string typed_gemm(const char* rows, const char* wide, const char* sum) {
+  std::string text = kGemm;
+  auto all = [&](const std::string& from, const std::string& to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  all("C: T.Buffer((12, 48), \"float32\")", fmt::format("C: T.Buffer((12, 48), \"{}\")", sum));
+  all("B: T.Buffer((8, 48), \"float32\")", fmt::format("B: T.Buffer((8, 48), \"{}\")", wide));
+  all("A: T.Buffer((12, 8), \"float32\")", fmt::format("A: T.Buffer((12, 8), \"{}\")", rows));
+  all("T.float32(0)", fmt::format("T.{}(0)", sum));
+  all("A[vi, vk] * B[vk, vj]", fmt::format("T.Cast(\"{0}\", A[vi, vk]) * T.Cast(\"{0}\", B[vk, vj])", sum));
+  return text;
+}
+
+TEST(Space, DotProductsOfTheTargetAreUsed) {
+  struct Case {
+    const char *target, *rows, *wide, *sum, *intrinsic;
+  };
+  for (const Case& p : {Case{"x86-64-v3:cores=2", "uint8", "int8", "int32", "dot_8x4_avx2"},
+                        Case{"x86-64-v4:cores=2", "uint8", "int8", "int32", "dot_16x4_avx512"},
+                        Case{"cascadelake:cores=2", "uint8", "int8", "int32", "dot_16x4_vnni"},
+                        Case{"znver5:cores=2", "bfloat16", "bfloat16", "float32", "dot_16x2_avx512bf16"}}) {
+    SCOPED_TRACE(p.intrinsic);
+    Task task = make_task(typed_gemm(p.rows, p.wide, p.sum).c_str(), p.target);
+    auto parts = parts_for("tilewright", task.target);
+    ASSERT_TRUE(parts);
+    auto space = Space::from_rules(task, *parts);
+    ASSERT_TRUE(space);
+    int tensorized = 0, tried = 0;
+    for (const Sketch& sketch : space->sketches()) {
+      for (uint64_t n = 0; n < 2; ++n) {
+        ++tried;
+        auto m = space->materialise(task, sketch, nullptr, Rng::keyed(7, static_cast<uint64_t>(sketch.id), n));
+        if (!m) continue;
+        tensorized += trace_to_python(m->schedule.trace()).find(fmt::format("tensor_intrin=\"{}\"", p.intrinsic)) !=
+                      std::string::npos;
+        ExecutionCheck check;
+        check.reassociated = true;
+        ASSERT_TRUE(equal_by_execution(*task.program->main(), m->schedule.function(), check))
+            << trace_to_python(m->schedule.trace());
+      }
+    }
+    EXPECT_GT(tensorized * 4, tried);
+  }
+}
 
 TEST(Space, AFreeLayoutFollowsTheLoops) {
   std::string text = kGemm;
