@@ -14,6 +14,8 @@ namespace tilewright::codegen {
 
 TW_REFUSAL_CODE(code_generator_missing, "code-generator-missing",
                 "no code generator is registered for this kind of target");
+TW_REFUSAL_CODE(dtype_not_generated, "dtype-not-generated",
+                "the code generator of the target does not compute with this element type");
 TW_REFUSAL_CODE(codegen_unsupported, "codegen-unsupported",
                 "the lowered program holds a construct that has no machine form here");
 TW_REFUSAL_CODE(codegen_failed, "codegen-failed", "LLVM rejected the generated module");
@@ -56,6 +58,10 @@ class LoadedCode {
 
 Result<CompiledObject> compile(const lowering::LoweredFunction&, const Target&, const CodegenOptions& = {});
 
+/// Whether code can be generated for what `function` computes with, before anything is lowered or built. Refused with
+/// what can be: no generator for this kind of target, or an element type that its generator only moves.
+Status check_generated(const Function& function, const Target&);
+
 /// Objects → bytes of one shared object. Linker: $TILEWRIGHT_LINKER, else ld.lld, mold, ld from PATH (posix_spawn).
 Result<std::string> link_shared(std::span<const std::string> objects);
 /// dlopen of a shared object's bytes through a memory file.
@@ -66,6 +72,7 @@ Result<std::unique_ptr<LoadedCode>> load_objects(std::span<const std::string> ob
 /// What the component registers, by kind of target ("cpu", "cuda").
 struct CodeGenerator {
   static constexpr const char* registry_name = "code generator";
+  std::vector<DType> dtypes;  ///< that it computes with; others can only be copied
   std::function<Result<CompiledObject>(const lowering::LoweredFunction&, const Target&, const CodegenOptions&)> compile;
   std::function<Result<std::unique_ptr<LoadedCode>>(std::span<const std::string>)> load_objects;  ///< CPU only
 };

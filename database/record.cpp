@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <tuple>
 
 #include "support/reflect_json.h"
@@ -24,6 +25,7 @@ int trust(const Measurement& m) {
   return static_cast<int>(r.stage) + (r.verified ? 16 : 0);
 }
 
+/// `measurements` in order of time.
 void rank(Record& record, const std::vector<const Measurement*>& measurements) {
   int best = 0;
   for (const Measurement* m : measurements) best = std::max(best, trust(*m));
@@ -32,9 +34,12 @@ void rank(Record& record, const std::vector<const Measurement*>& measurements) {
   record.verified = best >= 16;
   record.stage = static_cast<Stage>(best % 16);
   if (best == 0) return;
+  std::map<std::pair<uint64_t, int64_t>, const Measurement*> last;  // of each trial
+  for (const Measurement* m : measurements)
+    if (trust(*m) == best) last[{m->campaign.value, m->seq}] = m;
   double sum = 0, lo = 0, hi = 0;
   for (const Measurement* m : measurements) {
-    if (trust(*m) != best) continue;
+    if (trust(*m) != best || last.at({m->campaign.value, m->seq}) != m) continue;
     double canary = m->result.canary_ratio.value_or(1);
     double weight = static_cast<double>(m->result.n) / (canary > 0 ? canary : 1);
     sum += weight * m->result.median_ns;

@@ -97,8 +97,9 @@ std::optional<uint64_t> parse_record_id(std::string_view id);
 
 /// Sets everything of `record` that follows from its measurements (all of them, in any order):
 ///   rank_ns  = mean of the medians of the highest stage reached (final > confirm > screen) over verified ok results,
-///              weighted by n, each divided by its canary ratio: the least value would reward luck;
-///              without a verified result, the same over ok results, and verified is false;
+///   of
+///              each trial the last, weighted by n, each divided by its canary ratio: the least value would reward
+///              luck; without a verified result, the same over ok results, and verified is false;
 ///   blocked  = a settled result after unblocked_us that was wrong, not deterministic or implausible;
 ///   status   = ok if a result ranks, else that of the last result.
 /// Withdrawn measurements count as absent.

@@ -155,6 +155,18 @@ struct Apply {
 
 }  // namespace
 
+const JobResult* TrialState::counting() const {
+  for (auto r = results.rbegin(); r != results.rend(); ++r)
+    if (!r->settled && r->stage == Stage::final && r->status == TrialStatus::ok && r->n > 0) return &*r;
+  return settled ? &*settled : nullptr;
+}
+
+std::optional<JobResult> TrialState::known() const {
+  std::optional<JobResult> r = settled;
+  if (r) r->attempt = next_attempt - 1;
+  return r;
+}
+
 int64_t RunState::settled() const {
   return std::count_if(trials.begin(), trials.end(),
                        [](const auto& trial) { return trial.second.settled.has_value(); });

@@ -25,6 +25,11 @@ struct TrialState {
   std::vector<JobResult> results;    ///< in order, without withdrawn ones
   std::optional<JobResult> settled;  ///< the one that counts
   std::optional<double> predicted_ns;
+
+  /// The result whose time counts: the last of a shoot-out (stage final), else the settled one; null: none.
+  const JobResult* counting() const;
+  /// The settled result as one that is known when the run goes on: further attempts come after the last one used.
+  std::optional<JobResult> known() const;
 };
 
 struct TaskState {

@@ -43,6 +43,7 @@ Result<codegen::CompiledObject> build(const Function& f, const std::string& symb
   named->name = symbol;
   named->attrs["global_symbol"] = symbol;
   FunctionRef function(named.release());
+  TW_TRY_VOID(codegen::check_generated(*function, target));
   TW_TRY(lowering::LoweredFunction lowered, lowering::lower(*function, target));
   return codegen::compile(lowered, target);
 }

@@ -137,6 +137,12 @@ struct Outcome {
   std::vector<std::string> flags;  ///< "coarse", "no-clock", "shared-host", "quiet-late", …
 
   bool ok() const { return status == TrialStatus::ok; }
+  /// Of a shoot-out: the contender was so slow that it was not timed to the end.
+  bool left_early(int contender) const {
+    for (const Paired& p : paired)
+      if (p.contender == contender) return p.left_early;
+    return false;
+  }
   /// Median time of contender 0 in nanoseconds; 0 if it was not timed.
   double median_ns() const { return measurements.empty() ? 0 : measurements.front().median; }
 };

@@ -68,6 +68,7 @@ JobResult Measuring::to_result(const Trial& trial, const measure::Outcome& o, bo
 }
 
 void Measuring::announce(const Trial& trial, int64_t attempt, Stage stage) {
+  last_attempt_[trial.number] = attempt;
   JobDispatched d;
   d.task = static_cast<int64_t>(trial.task);
   d.trial = trial.number;
@@ -83,7 +84,10 @@ void Measuring::announce(const Trial& trial, int64_t attempt, Stage stage) {
 
 JobResult Measuring::reuse(const Trial& trial, JobResult known) {
   ++reused_;
-  if (known.trial >= 0) return known;
+  if (known.trial >= 0) {
+    last_attempt_[known.trial] = known.attempt;
+    return known;
+  }
   known.task = static_cast<int64_t>(trial.task);
   known.trial = trial.number;
   known.trace_key = trial.trace_key;
@@ -190,6 +194,23 @@ std::vector<JobResult> Measuring::finish() {
   return std::move(results_);
 }
 
+void Measuring::emit_finals(const std::vector<Trial>& contenders, const measure::Outcome& outcome) {
+  measure::Outcome one = outcome;
+  for (const measure::Measurement& m : outcome.measurements) {
+    const auto c = static_cast<size_t>(m.contender);
+    if (m.n == 0 || outcome.left_early(m.contender)) continue;
+    const Trial& trial = contenders[c];
+    one.measurements = {m};
+    one.builds.clear();
+    if (c < outcome.builds.size()) one.builds.push_back(outcome.builds[c]);
+    announce(trial, last_attempt_[trial.number] + 1, Stage::final);
+    JobResult r = to_result(trial, one, false);
+    r.attempt = last_attempt_[trial.number];
+    emit_(std::move(r));
+    one.device_us = one.wall_us = 0;  // of the whole comparison: counted once
+  }
+}
+
 std::optional<measure::Outcome> Measuring::shoot_out(const std::vector<Trial>& contenders) {
   measure::Job job = make_job(contenders.front(), 0);
   job.id.trial |= 0x80000000u;  // numbers of shoot-outs never meet those of trials
@@ -209,6 +230,7 @@ std::optional<measure::Outcome> Measuring::shoot_out(const std::vector<Trial>& c
     for (measure::Outcome& o : measurer_.poll(std::chrono::milliseconds(200))) {
       if (o.id != job.id) continue;
       std::vector<measure::MeasurementId> ids{o.id};
+      if (o.ok()) emit_finals(contenders, o);
       measurer_.acknowledge(ids);
       return o.ok() ? std::optional(o) : std::nullopt;
     }

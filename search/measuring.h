@@ -50,7 +50,9 @@ class Measuring {
   }
   /// A result that is known already, under its number in this run; into the journal if it is not there.
   JobResult reuse(const Trial&, JobResult known);
-  /// Interleaved comparison of several traces of one task (stage final). Nothing: it failed or the run is stopped.
+  /// Interleaved comparison of several traces of one task (stage final). The time of each contender that stayed to the
+  /// end becomes one more result of its trial, which all views and the database prefer to the screening's. Nothing: it
+  /// failed or the run is stopped.
   std::optional<measure::Outcome> shoot_out(const std::vector<Trial>& contenders);
 
   int64_t measured() const { return measured_; }
@@ -64,6 +66,7 @@ class Measuring {
   void announce(const Trial&, int64_t attempt, Stage);
   void dispatch(const measure::Job&);
   void take(const measure::Outcome&);
+  void emit_finals(const std::vector<Trial>& contenders, const measure::Outcome&);
   void forward_events();
   void cancel_late();
 
@@ -81,7 +84,8 @@ class Measuring {
   std::vector<Trial> trials_;  ///< of the batch
   std::vector<JobResult> results_;
   std::set<size_t> known_slots_;
-  std::map<int64_t, size_t> slot_;  ///< by trial number
+  std::map<int64_t, size_t> slot_;           ///< by trial number
+  std::map<int64_t, int64_t> last_attempt_;  ///< of every trial of the run
   std::deque<measure::Job> waiting_;
   std::map<measure::MeasurementId, measure::Job> flying_;
   std::optional<std::chrono::steady_clock::time_point> stopped_at_;

@@ -447,7 +447,8 @@ void TaskRun::conclude(Measuring* measuring) {
         if (static_cast<size_t>(x.contender) == winner)
           r.best_ns = x.median, r.best_lo_ns = x.ci_lo, r.best_hi_ns = x.ci_hi;
       for (const measure::Measurement& x : outcome->measurements)
-        if (static_cast<size_t>(x.contender) == untuned && x.n > 0) r.baseline_ns = x.median;
+        if (static_cast<size_t>(x.contender) == untuned && x.n > 0 && !outcome->left_early(x.contender))
+          r.baseline_ns = x.median;
     }
     r.best_trace = contenders[winner].trace;
     r.best_trial = contenders[winner].number;

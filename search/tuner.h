@@ -85,7 +85,7 @@ struct RunReport {
 class Tuner {
  public:
   /// A result that is already known for (task index, trace key): settled, or nothing. With trial -1 it is not in this
-  /// run's journal yet, and goes there under the candidate's number.
+  /// run's journal yet, and goes there under the candidate's number; else `attempt` is the last that its trial used.
   using Known = std::function<std::optional<JobResult>(size_t task, const Key128& trace_key)>;
 
   static Result<std::unique_ptr<Tuner>> create(std::vector<Task> tasks, TunerOptions, measure::Measurer&, Observer&,

@@ -4,6 +4,7 @@
 
 #include "tools/inputs.h"
 #include "tools/run_directory.h"
+#include "tools/task_outcome.h"
 
 namespace tilewright::tools {
 
@@ -17,7 +18,7 @@ Result<std::string> previous_best(const Task& task, const std::string& directory
     if (!state) continue;  // a damaged run is no baseline; `report` says what is wrong with it
     for (const auto& [number, t] : state->tasks) {
       if (t.start.program != task.program_text || t.start.target != task.target.text()) continue;
-      auto best = t.done && t.done->best_trial ? t.done->best_trial : t.best_trial;
+      auto best = winner_of(*state, t);
       if (best && state->trials.contains(*best)) return state->trials.at(*best).trace;
     }
   }

@@ -55,8 +55,10 @@ Board::Board(std::string run, std::vector<BoardTask> tasks, const RunState& befo
   }
   for (const CandidatesRefused& e : before.refused)
     if (e.task >= 0 && static_cast<size_t>(e.task) < tasks_.size()) funnels_[e.task].apply(e);
-  for (const auto& [number, trial] : before.trials)
+  for (const auto& [number, trial] : before.trials) {
     if (trial.settled) take(*trial.settled, false);
+    if (const JobResult* counts = trial.counting(); counts && !counts->settled) take_final(*counts);
+  }
   trials_before_ = trials_;
 }
 
@@ -77,7 +79,16 @@ std::string Board::status() const {
                      kinds.empty() ? "" : " (" + kinds + ")", tasks_.size(), tasks_.size() == 1 ? "" : "s", done());
 }
 
+/// A time of the final comparison takes the place of the screening's.
+void Board::take_final(const JobResult& r) {
+  if (r.task < 0 || static_cast<size_t>(r.task) >= tasks_.size() || r.n <= 0) return;
+  results_[r.trial] = r;
+  BoardTask& row = tasks_[r.task];
+  if (row.baseline_trials.contains(r.trial)) row.baseline_ns = r.median_ns;
+}
+
 std::optional<Note> Board::take(const JobResult& r, bool say) {
+  if (!r.settled && r.stage == Stage::final) take_final(r);
   if (!r.settled || r.task < 0 || static_cast<size_t>(r.task) >= tasks_.size()) return std::nullopt;
   BoardTask& row = tasks_[r.task];
   results_[r.trial] = r;

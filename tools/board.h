@@ -61,11 +61,12 @@ class Board {
   /// "731 trials 9.2/s ok 712 failed 19 (run_timeout 11, …) 3 tasks, 1 done"
   std::string status() const;
   const Funnel& funnel(size_t task) const { return funnels_[task]; }
-  /// The result that settled a trial; null: none did.
+  /// The result of a trial that counts; null: it has none.
   const JobResult* result(int64_t trial) const;
 
  private:
   std::optional<Note> take(const JobResult&, bool say);
+  void take_final(const JobResult&);
   std::string run_;
   std::vector<BoardTask> tasks_;
   std::vector<Funnel> funnels_;

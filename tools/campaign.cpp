@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tilewright::tools {
 
@@ -62,6 +63,11 @@ class Reader {
     s.end_column = at.end.line == at.begin.line ? static_cast<int>(at.end.column) : static_cast<int>(s.text.size()) + 1;
     return s;
   }
+  /// What stands there, as far as it is one line.
+  std::string text_at(const toml::source_region& at) const {
+    const Span s = span(at);
+    return s.text.substr(s.column - 1, s.end_column - s.column);
+  }
   void error(const RefusalCode& code, const toml::source_region& at, std::string message, std::string help = "") {
     errors_.push_back({code.text, std::move(message), span(at), {}, std::move(help)});
   }
@@ -98,6 +104,14 @@ class Reader {
     else
       out.push_back(scalar(node));
     return out;
+  }
+
+  /// Calls per job.
+  double weight(const toml::node& node) {
+    std::optional<double> value = node.is_number() ? node.value<double>() : std::nullopt;
+    if (value && *value > 0 && std::isfinite(*value)) return *value;
+    error(campaign_malformed, node.source(), "weight: expected a number above 0, found " + text_at(node.source()));
+    return 1;
   }
 
   void setting(std::string name, const toml::key& key, const toml::node& value) {
@@ -153,7 +167,7 @@ class Reader {
       else if (key == "tags")
         task.tags = list(value);
       else if (key == "weight")
-        task.weight = value.value_or(1.0);
+        task.weight = weight(value);
       else if (key == "dims" && value.is_table())
         for (auto&& [name, x] : *value.as_table()) {
           task.parameters.emplace_back(name.str(), scalar(x));
@@ -165,6 +179,20 @@ class Reader {
     }
     if (task.op.empty()) return error(campaign_malformed, t.source(), "a workload needs op, found none");
     out_.tasks.push_back(std::move(task));
+  }
+
+  /// The values of one parameter of a grid: at least one, none twice.
+  std::vector<std::string> grid_values(const std::string& name, const toml::node& node) {
+    std::vector<std::string> values = list(node);
+    if (values.empty())
+      error(campaign_malformed, node.source(), fmt::format("grid: expected at least one value for {}, found []", name),
+            fmt::format("leave {} out to take its default, if it has one", name));
+    for (size_t i = 0; i < values.size(); ++i)
+      if (std::find(values.begin(), values.begin() + static_cast<int64_t>(i), values[i]) !=
+          values.begin() + static_cast<int64_t>(i))
+        error(campaign_malformed, node.source(),
+              fmt::format("grid: expected each value of {} once, found {} twice", name, values[i]));
+    return values;
   }
 
   void read_task(const toml::table& t) {
@@ -179,7 +207,7 @@ class Reader {
       else if (key == "tags")
         task.tags = list(value);
       else if (key == "weight")
-        task.weight = value.value_or(1.0);
+        task.weight = weight(value);
       else if (key == "args" && value.is_table())
         for (auto&& [name, x] : *value.as_table())
           if (x.is_integer() && x.value_or(int64_t{0}) >= 1)
@@ -207,8 +235,9 @@ class Reader {
       for (auto&& [name, value] : *grid) {
         for (CampaignTask& base : product) base.parameter_places[std::string(name.str())] = span(name.source());
         std::vector<CampaignTask> next;
+        const std::vector<std::string> values = grid_values(std::string(name.str()), value);
         for (const CampaignTask& base : product)
-          for (const std::string& x : list(value)) {
+          for (const std::string& x : values) {
             next.push_back(base);
             next.back().parameters.emplace_back(name.str(), x);
           }

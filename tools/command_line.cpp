@@ -18,7 +18,7 @@ const std::vector<Option>& global_options() {
        "the tuning database: a path, sqlite:PATH or memory: (default ~/.local/share/tilewright/tuning.db)"},
       {"--set", "GROUP.KEY=VALUE", "one setting, as in lower.max_code=4096", 1, true},
       {"--plugin", "SO", "open a plug-in first", 1, true},
-      {"--json", "", "one JSON document on stdout"},
+      {"--json", "", "JSON on stdout: one document; of tune the events of the run, one a line (schema events)"},
       {"--config", "FILE", "settings (default $XDG_CONFIG_HOME/tilewright/config.toml)"},
       {"--color", "WHEN", "auto, always or never (default auto)"},
       {"--progress", "HOW", "auto, plain, none or json: what a long command shows on stderr (default auto)"},

@@ -177,8 +177,11 @@ Warning Saving::give_up(const Refusal& refusal) {
   Diagnostic d = refusal.diagnostic();
   Warning w;
   w.code = d.code;
-  w.message = fmt::format("results are not in the database any more: {}", d.message);
-  w.help = "the journal has them; later: tilewright db import-run RUN";
+  w.message = fmt::format(
+      "{}; nothing is lost: from here on results are kept in the run's journal only, later: tilewright db import-run "
+      "{}",
+      d.message, directory_);
+  w.help = fmt::format("tilewright db import-run {}", directory_);
   return w;
 }
 

@@ -36,7 +36,8 @@ std::vector<RunSeeded> seeds_from_run(const RunState&, const std::vector<TaskSta
 /// rows: the journal has them, and `db import-run` puts them in later.
 class Saving {
  public:
-  explicit Saving(Database& database) : database_(database) {}
+  /// `directory` of the run, for what is said when its results cannot be saved.
+  Saving(Database& database, std::string directory) : database_(database), directory_(std::move(directory)) {}
 
   void take(const Event&);
   /// A batch is full, or its oldest result is a second old.
@@ -50,6 +51,7 @@ class Saving {
  private:
   Warning give_up(const Refusal&);
   Database& database_;
+  std::string directory_;
   Ingest ingest_;
   std::optional<Warning> trouble_;
   std::chrono::steady_clock::time_point oldest_;

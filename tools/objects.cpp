@@ -8,6 +8,7 @@
 
 #include "tools/database.h"
 #include "tools/run_directory.h"
+#include "tools/task_outcome.h"
 
 namespace tilewright::tools {
 
@@ -46,16 +47,21 @@ Result<std::string> find_run(const std::string& name) {
 
 namespace {
 
-Result<int64_t> best_of(const RunState& run, const std::string& task) {
+Result<int64_t> best_of(const std::string& directory, const RunState& run, const std::string& task) {
   for (const auto& [number, state] : run.tasks) {
     if (!task.empty() && state.start.name.find(task) == std::string::npos && std::to_string(number) != task) continue;
-    if (state.done && state.done->best_trial && run.trials.contains(*state.done->best_trial))
-      return *state.done->best_trial;
-    if (state.best_trial) return *state.best_trial;
-    if (!task.empty()) return refuse(trial_unknown, fmt::format("task {} has no valid trial", state.start.name));
+    if (auto winner = winner_of(run, state); winner && run.trials.contains(*winner)) return *winner;
+    if (!task.empty())
+      return refuse(run_without_result,
+                    fmt::format("task {} has no verified result: {}", state.start.name, why_no_winner(state)));
   }
-  return refuse(trial_unknown,
-                task.empty() ? "the run has no valid trial" : fmt::format("the run has no task \"{}\"", task));
+  if (task.empty()) return refuse(without_result(directory, run));
+  std::vector<std::string> names;
+  for (const auto& [number, state] : run.tasks) names.push_back(state.start.name);
+  std::string near = did_you_mean(task, names);
+  return refuse(Refusal(trial_unknown, fmt::format("the run has no task \"{}\"", task))
+                    .with_help(near.empty() ? fmt::format("tasks: {}", fmt::join(names, ", "))
+                                            : fmt::format("did you mean \"{}\"?", near)));
 }
 
 }  // namespace
@@ -68,7 +74,7 @@ Result<TrialName> find_trial(const std::string& name) {
   TW_TRY(RunState state, replay_run(directory));
   int64_t trial = -1;
   if (which == "best" || which.starts_with("best/")) {
-    TW_TRY(trial, best_of(state, which == "best" ? "" : which.substr(5)));
+    TW_TRY(trial, best_of(directory, state, which == "best" ? "" : which.substr(5)));
   } else {
     auto [end, error] = std::from_chars(which.data(), which.data() + which.size(), trial);
     if (error != std::errc() || end != which.data() + which.size())
@@ -146,12 +152,13 @@ Subject subject_of(const TrialName& named) {
     auto runner = named.run.start->settings.find("measure.runner");
     if (runner != named.run.start->settings.end()) s.runner = runner->second;
   }
-  const JobResult* r = trial.settled ? &*trial.settled : trial.results.empty() ? nullptr : &trial.results.back();
+  const JobResult* r = trial.counting();
+  if (!r && !trial.results.empty()) r = &trial.results.back();
   if (!r) return s;
   s.status = r->status;
   s.stage = r->stage;
   s.verified = r->verified;
-  s.blocked = r->settled && info(r->status).blocks;
+  s.blocked = trial.settled && info(trial.settled->status).blocks;
   s.median_ns = r->median_ns, s.ci_lo_ns = r->ci_lo_ns, s.ci_hi_ns = r->ci_hi_ns, s.n = r->n;
   s.clock_mhz = r->clock_mhz.value_or(0);
   s.device = r->device, s.toolchain = r->toolchain, s.artifact = r->artifact;
@@ -207,12 +214,23 @@ Result<Subject> find_subject(const Tool& tool, const std::string& name) {
   return subject_of(*database, record);
 }
 
-std::vector<Subject> winners_of(const std::string& directory, const RunState& run) {
+Result<std::vector<Subject>> winners_of(const std::string& directory, const RunState& run,
+                                        std::vector<Diagnostic>& without) {
   std::vector<Subject> out;
   for (const auto& [number, task] : run.tasks) {
-    auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
-    if (best && run.trials.contains(*best)) out.push_back(subject_of({directory, run, *best}));
+    if (auto winner = winner_of(run, task); winner && run.trials.contains(*winner)) {
+      out.push_back(subject_of({directory, run, *winner}));
+      continue;
+    }
+    without.push_back({run_without_result.text,
+                       fmt::format("task {} of run {} has no verified result: {}", task.start.name, run_id(directory),
+                                   why_no_winner(task)),
+                       {},
+                       {},
+                       ""});
+    without.back().warning = true;
   }
+  if (out.empty()) return refuse(without_result(directory, run));
   return out;
 }
 

@@ -133,7 +133,9 @@ void Progress::on_event(const Event& event) {
   dirty_ = true;
   if (auto* r = std::get_if<JobResult>(&event.body); r && verbose_ && kind_ == ProgressKind::plain)
     line(event.t, fmt::format("trial {} {} {}{}", r->trial, to_string(r->status), nice_time(r->median_ns),
-                              r->settled ? "" : ", tried again"));
+                              r->settled                 ? ""
+                              : r->stage == Stage::final ? " in the final comparison"
+                                                         : ", tried again"));
   if (kind_ == ProgressKind::json) return tool_.say(to_line(event) + "\n");
   if (!note || kind_ == ProgressKind::none) return;
   if (kind_ == ProgressKind::plain) return line(event.t, note->text);

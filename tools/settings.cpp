@@ -9,6 +9,11 @@
 #include <filesystem>
 #include <sstream>
 
+#include "costmodel/model.h"
+#include "search/rules/rule.h"
+#include "search/scheduler/scheduler.h"
+#include "search/space.h"
+#include "search/strategies/strategy.h"
 #include "tools/campaign.h"
 #include "tools/inputs.h"
 
@@ -58,6 +63,17 @@ template <auto Member>
 Setting text(std::string name, std::string doc) {
   return {std::move(name), std::move(doc), false, get_text<Member>, set_text<Member>, "text", ""};
 }
+template <class T>
+std::vector<std::string> registered() {
+  return Registry<T>::instance().names();
+}
+/// The name of something that registers.
+template <auto Member, class T>
+Setting name_of(std::string name, std::string doc) {
+  Setting s = text<Member>(std::move(name), std::move(doc));
+  s.names = registered<T>;
+  return s;
+}
 
 std::string get_rules(const TuneSettings& s) { return fmt::format("{}", fmt::join(s.tuner.without_rules, ",")); }
 bool set_rules(TuneSettings& s, const std::string& value) {
@@ -66,6 +82,13 @@ bool set_rules(TuneSettings& s, const std::string& value) {
   for (std::string rule; std::getline(in, rule, ',');)
     if (!rule.empty()) s.tuner.without_rules.push_back(rule);
   return true;
+}
+
+Setting preset_setting() {
+  Setting s =
+      text<&TunerOptions::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule");
+  s.names = [] { return std::vector<std::string>{"tilewright", "metaschedule"}; };
+  return s;
 }
 
 bool set_budget(TuneSettings& s, const std::string& value) {
@@ -122,7 +145,7 @@ const std::vector<Setting>& all_settings() {
        true, [](const TuneSettings& s) { return s.baseline; },
        [](TuneSettings& s, const std::string& value) { return s.baseline = value, !value.empty(); },
        "default, previous or a file", ""},
-      text<&O::cost_model>("search.cost_model", "cost model; empty: gbdt"),
+      name_of<&O::cost_model, CostModelFactory>("search.cost_model", "cost model; empty: gbdt"),
       number<&O::finalists, 1>("search.finalists", "candidates", "that the final comparison measures again", true),
       number<&O::first_batch, 1>("search.first_batch", "candidates", "per round below 64 results"),
       number<&O::generations, 0>("search.generations", "generations", "of evolutionary search in a round"),
@@ -131,20 +154,21 @@ const std::vector<Setting>& all_settings() {
                           "-1: as the preset says (tilewright 1, metaschedule 0)"),
       number<&O::population, 0>("search.population", "candidates",
                                 "of one generation of evolutionary search; 0: 512 with metaschedule, else 256"),
-      text<&O::preset>("search.preset", "set of rules, mutators and defaults: tilewright or metaschedule"),
-      text<&O::scheduler>("search.scheduler", "which task gets the next round: gradient or round-robin"),
+      preset_setting(),
+      name_of<&O::scheduler, TaskSchedulerFactory>("search.scheduler",
+                                                   "which task gets the next round: gradient or round-robin"),
       number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),
-      text<&O::space>("search.space", "registered design space; empty: the rules"),
+      name_of<&O::space, SpaceFunction>("search.space", "registered design space; empty: the rules"),
       text<&O::space_file>("search.space_file", "name of the schedule file that is the design space"),
       text<&O::space_text>("search.space_text", "text of that file"),
-      text<&O::strategy>("search.strategy", "search strategy; empty: as the preset says"),
+      name_of<&O::strategy, StrategyFactory>("search.strategy", "search strategy; empty: as the preset says"),
       number<&O::threads, 1>("search.threads", "threads", "of the search; results do not depend on it"),
       number<&O::trials, 1>("search.trials", "trials", "measured candidates per task", true),
       {"search.until_no_gain", "a task ends after five rounds without 0.5 % of gain", true,
        [](const TuneSettings& s) { return std::string(s.tuner.until_no_gain ? "true" : "false"); }, set_until_no_gain,
        "true or false", ""},
-      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names",
-       ""},
+      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names", "",
+       registered<ScheduleRule>},
       {"database.reuse",
        "results of the same workload, target and protocol that the database holds: reuse or remeasure", false,
        [](const TuneSettings& s) { return std::string(s.reuse ? "reuse" : "remeasure"); },
@@ -190,6 +214,27 @@ Status set_setting(TuneSettings& settings, const std::string& name, const std::s
   if (!setting->set(settings, value))
     return refuse(setting_invalid, fmt::format("{}: expected {}, found \"{}\"", name, setting->expected, value));
   settings.origins[name] = std::move(origin);
+  return {};
+}
+
+Status check_names(const TuneSettings& settings) {
+  for (const Setting& s : all_settings()) {
+    if (!s.names) continue;
+    const std::vector<std::string> known = s.names();
+    std::istringstream in(s.get(settings));
+    for (std::string name; std::getline(in, name, ',');) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      auto origin = settings.origins.find(s.name);
+      std::string near = did_you_mean(name, known);
+      return refuse(
+          Refusal(name_unknown,
+                  fmt::format("{}: expected one of {}, found \"{}\"",
+                              origin == settings.origins.end() ? s.name : origin->second,
+                              known.empty() ? "no registered name" : fmt::format("{}", fmt::join(known, ", ")), name))
+              .with_help(near.empty() ? fmt::format("`tilewright show settings` says what {} is", s.name)
+                                      : fmt::format("did you mean \"{}\"?", near)));
+    }
+  }
   return {};
 }
 

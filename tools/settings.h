@@ -31,15 +31,20 @@ struct Setting {
   bool (*set)(TuneSettings&, const std::string& text) = nullptr;
   std::string expected;
   std::string unit;
+  std::vector<std::string> (*names)() =
+      nullptr;  ///< what the value may name, several with commas; empty text is always one
 };
 
 TW_REFUSAL_CODE(setting_unknown, "setting-unknown", "no setting has that name");
+TW_REFUSAL_CODE(name_unknown, "name-unknown", "a setting names something that is not registered");
 TW_REFUSAL_CODE(setting_invalid, "setting-invalid", "a setting has a value that it does not take");
 
 const std::vector<Setting>& all_settings();
 const Setting* find_setting(std::string_view name);
 /// `origin` says where the value came from: "--trials", "config.toml:3".
 Status set_setting(TuneSettings&, const std::string& name, const std::string& value, std::string origin);
+/// Every name in the settings is registered: checked once all plug-ins are open, before anything begins.
+Status check_names(const TuneSettings&);
 /// "effort 3": the limits that it stands for; returns them as text. 1 to 5.
 Result<std::string> set_effort(TuneSettings&, const std::string& value, const std::string& origin);
 /// Settings of the configuration file: --config FILE, else $XDG_CONFIG_HOME/tilewright/config.toml if it is there.

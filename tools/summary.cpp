@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/task_outcome.h"
+
 namespace tilewright::tools {
 
 namespace {
@@ -23,7 +25,8 @@ void print_winners(Tool& tool, const TuneRun& run, const RunReport& report, cons
   for (size_t i = 0; i < report.tasks.size(); ++i) {
     const TaskReport& t = report.tasks[i];
     if (!t.best_ns) {
-      tool.print(fmt::format(" {:<{}}  no valid candidate{}\n", t.name, width,
+      tool.print(fmt::format(" {:<{}}  no valid candidate: {}{}\n", t.name, width,
+                             why_no_winner(t.stop_reason, t.trials, t.failed),
                              t.refused.empty() ? "" : "; refused while sampling: " + counts_text(t.refused)));
       continue;
     }
@@ -57,8 +60,11 @@ void print_time(Tool& tool, const TuneRun& run, const RunReport& report, const B
   }
   tool.print(fmt::format("time: {}other {:.0f} %      saved: {}{}{}\n", text,
                          100 * std::max(total - known, 0.0) / total,
-                         run.saved ? fmt::format("database +{} records, ", run.saved_rows) : "", run.directory,
+                         run.saved ? fmt::format("database +{} results, ", run.saved_rows) : "", run.directory,
                          report.reused ? fmt::format(" ({} results were known)", report.reused) : ""));
+  if (!run.saved)
+    tool.print(fmt::format("      in the journal of the run only; into a database: tilewright db import-run {}\n",
+                           quoted(run.directory)));
 }
 
 void print_warnings(Tool& tool, const RunReport& report, const Board& board) {

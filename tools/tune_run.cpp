@@ -45,7 +45,7 @@ class Forward : public Observer {
 std::map<std::pair<size_t, Key128>, JobResult> known_results(const RunState& state) {
   std::map<std::pair<size_t, Key128>, JobResult> known;
   for (const auto& [number, trial] : state.trials)
-    if (trial.settled) known[{static_cast<size_t>(trial.task), trial.trace_key}] = *trial.settled;
+    if (trial.settled) known[{static_cast<size_t>(trial.task), trial.trace_key}] = *trial.known();
   return known;
 }
 
@@ -55,7 +55,7 @@ Result<Earlier> earlier_of(const TuneRun& run, const TunerOptions& options) {
   if (run.resumed) {
     for (const auto& [number, trial] : run.before.trials)
       if (trial.settled && trial.origin == "record")
-        earlier.results.push_back({static_cast<size_t>(trial.task), trial.trace, *trial.settled});
+        earlier.results.push_back({static_cast<size_t>(trial.task), trial.trace, *trial.known()});
     earlier.seeds = run.before.seeds;
     return earlier;
   }
@@ -89,16 +89,11 @@ Status check_environment(const TuneRun& run, const ByName<std::string>& environm
   return {};
 }
 
-int64_t now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 EventBody first_event(const TuneRun& run, const JournalReading& found) {
   if (run.resumed) {
     RunResumed e;
     e.incarnation = run.before.incarnation + 1;
-    e.started_us = now_us();
+    e.started_us = run.started_us;
     e.elapsed_s = run.before.elapsed_s;
     e.events = found.events;
     e.dropped_bytes = found.dropped_bytes;
@@ -109,19 +104,28 @@ EventBody first_event(const TuneRun& run, const JournalReading& found) {
         e.settings[name] = value;
     return e;
   }
+  return run_start(run);
+}
+
+}  // namespace
+
+int64_t now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+RunStart run_start(const TuneRun& run) {
   RunStart e;
   e.run = run.id;
   e.name = run.name;
   e.campaign.value = run.settings.tuner.campaign;
   e.seed = run.settings.tuner.seed;
-  e.started_us = now_us();
+  e.started_us = run.started_us;
   e.version = TILEWRIGHT_VERSION;
   e.command_line = run.command_line;
   e.settings = settings_as_text(run.settings);
   return e;
 }
-
-}  // namespace
 
 Result<std::vector<Task>> tasks_of(const RunState& state) {
   std::vector<Task> tasks;
@@ -151,7 +155,7 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
   TW_TRY_VOID(check_environment(run, options.environment));
   TW_TRY(Earlier earlier, earlier_of(run, options));
   std::optional<Saving> saving;
-  if (run.database) saving.emplace(*run.database);
+  if (run.database) saving.emplace(*run.database, run.directory);
   TW_TRY(auto journal, JournalWriter::open(run.directory, [&](const Event& event) -> Status {
            if (saving) saving->take(event);
            return {};

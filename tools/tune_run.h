@@ -21,6 +21,7 @@ struct TuneRun {
   TuneSettings settings;
   std::vector<Task> tasks;
   std::vector<std::string> command_line;
+  int64_t started_us = 0;
   RunState before;  ///< what an earlier start of the run left
   bool resumed = false;
   std::unique_ptr<Database> database;  ///< null: the journal only
@@ -28,6 +29,9 @@ struct TuneRun {
   bool saved = false;                  ///< afterwards: the database holds every result
 };
 
+int64_t now_us();
+/// The event that opens a new run.
+RunStart run_start(const TuneRun&);
 /// Tasks of a run that goes on, from its journal.
 Result<std::vector<Task>> tasks_of(const RunState&);
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "ir/build.h"
+#include "ir/visit.h"
 
 namespace tilewright {
 
@@ -174,18 +176,34 @@ struct ArgumentReader {
 
 namespace {
 
-/// Bytes of all parameters; nothing when one is too large to address.
-std::optional<int64_t> parameter_bytes(const Function& f) {
-  __int128 total = 0;
-  for (const Param& p : f.params) {
-    __int128 bits = p.buffer->dtype.is_bool() ? 8 : p.buffer->dtype.bits;
-    for (const Expr& extent : p.buffer->shape) {
-      bits *= *const_int(extent);
-      if (bits > (__int128{1} << 62)) return std::nullopt;
+// More than any machine or device holds; linear indices stay far below 2^63.
+constexpr __int128 kMostBytes = __int128{1} << 40;
+constexpr int64_t kMostExtent = std::numeric_limits<int32_t>::max();  // loop variables are int32
+
+struct Size {
+  __int128 parameters = 0, all = 0;  ///< bytes; `all`: with intermediate tensors
+  int64_t extent = 0;                ///< the largest
+};
+
+Size size_of(const Function& f) {
+  Size size;
+  auto bytes = [&](const BufferNode& buffer) {
+    __int128 n = buffer.dtype.element_bytes();
+    for (const Expr& e : buffer.shape) {
+      const int64_t extent = *const_int(e);
+      size.extent = std::max(size.extent, extent);
+      n = std::min(n * extent, kMostBytes + 1);
     }
-    total += (bits + 7) / 8;
-  }
-  return static_cast<int64_t>(total);
+    return n;
+  };
+  for (const Param& p : f.params) size.parameters += bytes(*p.buffer);
+  size.all = size.parameters;
+  walk_stmts(f.body, [&](const Stmt& s) {
+    if (const Block* block = as<Block>(s))
+      for (const Buffer& b : block->allocs) size.all += bytes(*b);
+    return true;
+  });
+  return size;
 }
 
 }  // namespace
@@ -201,15 +219,19 @@ Result<Workload> make_workload(std::string_view name, const ParameterList& given
   ArgumentReader reader(std::string(name), *op);
   TW_TRY_VOID(reader.read(given));
   TW_TRY(BuiltOperator built, op->build(reader.args));
-  const std::optional<int64_t> bytes = parameter_bytes(*built.function);
-  if (!bytes) return reader.args.invalid("a tensor of this size cannot be addressed");
+  const Size size = size_of(*built.function);
+  if (size.extent > kMostExtent)
+    return reader.args.invalid(
+        fmt::format("expected tensor extents of at most {}, found {}", kMostExtent, size.extent));
+  if (size.all > kMostBytes)
+    return reader.args.invalid("expected tensors of at most 1 TiB in all, found more: no machine holds them");
   Workload w;
   w.op = std::string(name);
   w.name = reader.canonical_name();
   for (const OperatorParameter& p : reader.parameters) w.parameters.emplace_back(p.name, reader.args.text(p.name));
   w.program = make_program({built.function});
   w.flop = built.flop;
-  w.min_bytes = *bytes;
+  w.min_bytes = static_cast<int64_t>(size.parameters);
   return w;
 }
 

@@ -205,7 +205,17 @@ Result<CompiledObject> compile_x86(const lowering::LoweredFunction& lowered, con
   return out;
 }
 
-const Register<CodeGenerator> cpu{"cpu", "x86-64 through LLVM", CodeGenerator{compile_x86, load_objects_jit}};
+/// Float8 and float4 have no conversions here (emit_expr.cpp, to_float32).
+std::vector<DType> computed_dtypes() {
+  std::vector<DType> types{kBool};
+  for (TypeCode code : {TypeCode::integer, TypeCode::unsigned_integer})
+    for (uint8_t bits : {8, 16, 32, 64}) types.push_back({code, bits, 1});
+  types.insert(types.end(), {kFloat16, kBFloat16, kFloat32, kFloat64});
+  return types;
+}
+
+const Register<CodeGenerator> cpu{"cpu", "x86-64 through LLVM",
+                                  CodeGenerator{computed_dtypes(), compile_x86, load_objects_jit}};
 
 }  // namespace
 

@@ -129,12 +129,15 @@ TEST(Database, RankIsTheWeightedMeanOfTheHighestVerifiedStage) {
       const TaskStart& task = run.tasks.at(trial.task).start;
       if (task.workload_key != record.workload || task.target_key != record.target || task.mode != record.mode)
         continue;
+      std::map<Stage, const JobResult*> last;
       for (const JobResult& r : trial.results) {
         if (r.settled && info(r.status).blocks) wrong = true;
-        if (r.status != TrialStatus::ok || !r.verified) continue;
-        double weight = static_cast<double>(r.n);
-        sums[r.stage].first += weight;
-        sums[r.stage].second += weight * r.median_ns / r.canary_ratio.value_or(1);
+        if (r.status == TrialStatus::ok && r.verified) last[r.stage] = &r;
+      }
+      for (const auto& [stage, r] : last) {
+        double weight = static_cast<double>(r->n);
+        sums[stage].first += weight;
+        sums[stage].second += weight * r->median_ns / r->canary_ratio.value_or(1);
       }
     }
     EXPECT_EQ(record.blocked, wrong);

@@ -74,7 +74,7 @@ using KnownResults = std::map<std::pair<size_t, Key128>, JobResult>;
 inline KnownResults known_results(const RunState& state) {
   KnownResults known;
   for (const auto& [number, trial] : state.trials)
-    if (trial.settled) known[{static_cast<size_t>(trial.task), trial.trace_key}] = *trial.settled;
+    if (trial.settled) known[{static_cast<size_t>(trial.task), trial.trace_key}] = *trial.known();
   return known;
 }
 

@@ -124,7 +124,8 @@ TEST(Lag, TheNextRoundIsAskedForWhileOneIsMeasured) {
     TunerRun run = run_tuner({small_gemm()}, options, measurer);
     int64_t open = 0, most_open = 0, rounds_begun_while_open = 0;
     for (const Event& e : run.events) {
-      if (std::get_if<JobDispatched>(&e.body)) most_open = std::max(most_open, ++open);
+      if (auto* d = std::get_if<JobDispatched>(&e.body); d && d->stage != Stage::final)
+        most_open = std::max(most_open, ++open);
       if (auto* r = std::get_if<JobResult>(&e.body); r && r->settled) --open;
       if (std::get_if<RoundStart>(&e.body)) rounds_begun_while_open += open > 0;
     }
@@ -133,6 +134,44 @@ TEST(Lag, TheNextRoundIsAskedForWhileOneIsMeasured) {
       EXPECT_EQ(rounds_begun_while_open, 0);
     else
       EXPECT_GT(rounds_begun_while_open, 0);
+  }
+}
+
+TEST(Tuner, TheTimeOfTheShootOutIsTheOneThatCounts) {
+  ScratchFolder folder;
+  const std::string directory = folder / "run";
+  TunerOptions options = small_options();
+  options.trials = 12;
+  int64_t finals = 0;
+  for (int start = 0; start < 3; ++start, options.trials += 6) {
+    ScriptedMeasurer measurer;
+    // Every start measures other times, and the comparison at its end others again.
+    measurer.script = [start](const Job& job, Outcome& o) {
+      for (auto& m : o.measurements) {
+        m.median *= 1 + 0.01 * start + (job.run.stage == Stage::final ? 0.1 : 0);
+        m.ci_lo = m.median * 0.99, m.ci_hi = m.median * 1.01;
+      }
+    };
+    TunerRun run = run_with_journal(directory, {small_gemm()}, options, measurer);
+    ASSERT_FALSE(run.refused) << render_text(run.refused->diagnostic());
+    auto state = replay_run(directory);
+    ASSERT_TRUE(state) << render_text(state.error().diagnostic());  // no attempt is used twice
+    const TaskReport& report = run.report.tasks.at(0);
+    const JobResult* best = state->trials.at(report.best_trial).counting();
+    ASSERT_TRUE(best);
+    EXPECT_EQ(best->stage, Stage::final);
+    EXPECT_EQ(best->median_ns, report.best_ns);
+    EXPECT_EQ(best->ci_lo_ns, report.best_lo_ns);
+    bool baseline = false;
+    for (const auto& [number, trial] : state->trials)
+      baseline |= trial.origin == "baseline" && trial.counting()->median_ns == report.baseline_ns;
+    EXPECT_TRUE(baseline);
+    EXPECT_EQ(state->settled(), options.trials + 2) << "a shoot-out settles nothing";
+    int64_t now = 0;
+    for (const auto& [number, trial] : state->trials)
+      for (const JobResult& r : trial.results) now += r.stage == Stage::final && r.verified;
+    EXPECT_GT(now, finals);
+    finals = now;
   }
 }
 

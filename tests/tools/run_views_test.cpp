@@ -162,6 +162,86 @@ TEST_F(RunViews, ARunGoesOnOnlyWithItsOwnWorkloadAndSettings) {
   EXPECT_EQ(document["tasks"][0]["trials"], 9);
 }
 
+/// A run of two tasks, of which the first has no valid trial and the second only the untuned program.
+class WithoutResult : public ToolTest {
+ protected:
+  void journal(const std::string& run, const std::string& reason, bool wrong, bool ended = true) {
+    auto program = parse_program(kMatmul, "mm.py");
+    ASSERT_TRUE(program);
+    auto journal = JournalWriter::open((folder() / run).string());
+    ASSERT_TRUE(journal);
+    EventStream stream([] { return 1.0; });
+    stream.add(**journal);
+    RunStart start;
+    start.run = run;
+    stream.emit(start);
+    TaskStart task;
+    task.name = "mm";
+    task.program = print(*program->program);
+    task.target = "x86-64-v3:cores=2";
+    stream.emit(task);
+    for (int64_t trial = 0; trial < (wrong ? 3 : 1); ++trial) {
+      JobDispatched d;
+      d.trial = trial;
+      d.trace = trial == 0 ? "" : R"([[],[]])";
+      d.trace_key = content_key(d.trace);
+      if (trial == 0) d.origin = "baseline";
+      stream.emit(d);
+      JobResult r;
+      r.trial = trial;
+      r.trace_key = d.trace_key;
+      r.status = trial == 0 ? TrialStatus::ok : TrialStatus::wrong_result;
+      r.settled = true;
+      r.verified = trial == 0;
+      r.stage = Stage::screen;
+      r.median_ns = trial == 0 ? 1000 : 0;
+      r.n = trial == 0 ? 10 : 0;
+      stream.emit(r);
+    }
+    if (!ended) return;
+    TaskDone done;
+    done.reason = reason;
+    stream.emit(done);
+    RunEnd end;
+    end.reason = reason;
+    stream.emit(end);
+  }
+};
+
+TEST_F(WithoutResult, EveryViewSaysWhyAndWhatNext) {
+  struct Case {
+    const char *run, *reason;
+    bool wrong, ended;
+    const char *why, *help;
+  };
+  for (const Case& c :
+       {Case{"spent", "budget", false, true, "the budget ended before the first trial",
+             "tilewright tune --run spent --budget +1m"},
+        {"wrong", "trials", true, true, "none of 2 trials is valid: wrong_result 2", "tilewright explain wrong"},
+        {"killed", "", false, false, "no trial has a result yet", "tilewright tune --run killed"}}) {
+    journal(c.run, c.reason, c.wrong, c.ended);
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"export", c.run, "--as", "trace"},
+                                                    {"compare", c.run, c.run},
+                                                    {"show", std::string(c.run) + ":best"},
+                                                    {"replay", std::string(c.run) + ":best"}}) {
+      Ran ran = run(command);
+      EXPECT_EQ(ran.code, 1) << command[0] << ran.out << ran.err;
+      EXPECT_NE(ran.err.find("[run-without-result]"), std::string::npos) << command[0] << ran.err;
+      EXPECT_NE(ran.err.find(c.why), std::string::npos) << command[0] << ran.err;
+      EXPECT_NE(ran.err.find(c.help), std::string::npos) << command[0] << ran.err;
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder() / "export"));
+    EXPECT_NE(run({"report", c.run}).out.find(c.why), std::string::npos) << c.run;
+  }
+}
+
+TEST_F(WithoutResult, ARunThatEndsBeforeItsFirstTrialSaysSo) {
+  Ran ran = run({"tune", "--op", "gemm:m=16,n=16,k=16", "--runner", "fake", "--target", "x86-64-v3:cores=2", "--budget",
+                 "0.001s", "--run", "short"});
+  EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("no valid candidate: the budget ended before the first trial"), std::string::npos) << ran.out;
+}
+
 using Export = ToolTest;
 
 TEST_F(Export, AKernelWithItsHeader) {

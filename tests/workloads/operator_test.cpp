@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/verify.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
@@ -72,7 +73,7 @@ TEST(Operator, ImpossibleValuesAreRefused) {
       {"gemm:m=1,n=1,k=1,dtype=float32,dtype_b=int8", "different classes"},
       {"gemm:m=1,n=1,k=1,dtype=float32,acc=float16", "acc must hold float32, found float16"},
       {"gemm:m=1,n=1,k=1,dtype=float32,out=int32", "out must be of acc's class"},
-      {"gemm:m=536870912,n=536870912,k=536870912,dtype=float64", "cannot be addressed"},
+      {"gemm:m=536870912,n=536870912,k=536870912,dtype=float64", "at most 1 TiB"},
       {"conv2d:n=1,h=8,w=8,ci=4,co=4,stride=0", "stride must be an integer from 1 to 1048576, found \"0\""},
       {"conv2d:n=1,h=8,w=8,ci=4,co=6,groups=4", "groups must divide ci and co, found groups 4 with ci 4 and co 6"},
       {"conv2d:n=1,h=2,w=8,ci=4,co=4,kernel=5,pad=1", "found a kernel that spans 5 and h = 2 with pad 1"},
@@ -93,6 +94,32 @@ TEST(Operator, ImpossibleValuesAreRefused) {
   }
   for (const char* text : {"gemm:m", "gemm:m=", "gemm:=4", "gemm:m=1,,n=1"})
     EXPECT_NE(refusal(text).find("[workload-malformed]"), std::string::npos) << text << "\n" << refusal(text);
+}
+
+TEST(Operator, ExtremeSizesAreRefusedOrBuild) {
+  // Every operator, each of its numbers at either end of its range: a refusal or a program, never an overflow.
+  for (const auto& [name, entry] : Registry<Operator>::instance().entries()) {
+    std::vector<const OperatorParameter*> numbers;
+    const std::vector<OperatorParameter> parameters = entry.value.all_parameters();
+    for (const OperatorParameter& p : parameters)
+      if (p.kind == OperatorParameter::Kind::size || p.kind == OperatorParameter::Kind::integer) numbers.push_back(&p);
+    for (uint64_t mask = 0; mask < uint64_t{1} << numbers.size(); ++mask) {
+      ParameterList given;
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        const int64_t most = numbers[i]->kind == OperatorParameter::Kind::size ? int64_t{1} << 29 : int64_t{1} << 20;
+        given.emplace_back(numbers[i]->name, std::to_string(mask >> i & 1 ? most : numbers[i]->min));
+      }
+      Result<Workload> w = make_workload(name, given);
+      if (!w) {
+        EXPECT_TRUE(w.error().is(parameter_invalid)) << name << " " << mask << render_text(w.error().diagnostic());
+        continue;
+      }
+      EXPECT_GT(w->min_bytes, 0) << name << " " << mask;
+      EXPECT_GE(w->flop, 0) << name << " " << mask;
+      auto errors = verify(*w->program, nullptr);
+      EXPECT_TRUE(errors.empty()) << name << " " << mask << render_text(errors.front());
+    }
+  }
 }
 
 TEST(Operator, EveryOperatorIsDocumented) {

@@ -49,7 +49,7 @@ bool is_database(const std::string& word) {
          (std::filesystem::is_regular_file(word, ec) && !word.ends_with(".json"));
 }
 
-Result<Side> read_side(const Tool& tool, const std::string& word) {
+Result<Side> read_side(Tool& tool, const std::string& word) {
   if (is_database(word)) {
     TW_TRY(auto database, open_database(database_url(word), {.create = false}));
     return best_of(*database);
@@ -68,7 +68,10 @@ Result<Side> read_side(const Tool& tool, const std::string& word) {
   }
   TW_TRY(std::string directory, find_run(word));
   TW_TRY(RunState state, replay_run(directory));
-  return winners_of(directory, state);
+  std::vector<Diagnostic> without;
+  TW_TRY(Side side, winners_of(directory, state, without));
+  tool.diagnose(without);
+  return side;
 }
 
 /// Fields of the targets that differ, as "toolchain X and Y".

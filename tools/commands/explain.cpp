@@ -15,6 +15,7 @@
 #include "tools/inputs.h"
 #include "tools/objects.h"
 #include "tools/run_directory.h"
+#include "tools/task_outcome.h"
 #include "tools/text_diff.h"
 
 namespace tilewright::tools {
@@ -140,7 +141,8 @@ void print_decisions(Tool& tool, const Trace& trace, const Trace& winner) {
 Json print_results(Tool& tool, const TrialState& trial) {
   Json results = Json::array();
   for (const JobResult& r : trial.results) {
-    tool.print(fmt::format("attempt {}: {}{}{}\n", r.attempt, to_string(r.status),
+    tool.print(fmt::format("attempt {}{}: {}{}{}\n", r.attempt,
+                           r.stage == Stage::final && !r.settled ? " (final comparison)" : "", to_string(r.status),
                            r.n ? fmt::format(", {} [{}, {}], {} samples", nice_time(r.median_ns), nice_time(r.ci_lo_ns),
                                              nice_time(r.ci_hi_ns), r.n)
                                : "",
@@ -155,6 +157,7 @@ Json print_results(Tool& tool, const TrialState& trial) {
     }
     results.push_back({{"attempt", r.attempt},
                        {"status", to_string(r.status)},
+                       {"stage", to_string(r.stage)},
                        {"median_ns", r.median_ns},
                        {"n", r.n},
                        {"verified", r.verified},
@@ -173,20 +176,22 @@ void print_verdict(Tool& tool, const RunState& run, const TaskState& task, int64
   if (settled->status != TrialStatus::ok)
     return tool.print(
         fmt::format("verdict: lost, it ended as {}: {}\n", to_string(settled->status), info(settled->status).meaning));
-  if (!best || !run.trials.at(*best).settled) return;
+  const JobResult* winner = best ? run.trials.at(*best).counting() : nullptr;
+  if (!winner) return;
+  const double time = run.trials.at(number).counting()->median_ns;
   int64_t faster = std::count_if(task.trials.begin(), task.trials.end(), [&](int64_t other) {
-    const auto& o = run.trials.at(other).settled;
-    return o && o->status == TrialStatus::ok && o->median_ns < settled->median_ns;
+    const JobResult* o = run.trials.at(other).counting();
+    return o && o->status == TrialStatus::ok && o->median_ns < time;
   });
-  tool.print(fmt::format("verdict: {:.2f}x the winner's time; {} of {} trials are faster\n",
-                         settled->median_ns / run.trials.at(*best).settled->median_ns, faster, task.trials.size()));
+  tool.print(fmt::format("verdict: {:.2f}x the winner's time; {} of {} trials are faster\n", time / winner->median_ns,
+                         faster, task.trials.size()));
 }
 
 int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named) {
   const TrialState& trial = named.run.trials.at(named.trial);
   const TaskState& task = named.run.tasks.at(trial.task);
   const std::string id = run_id(named.directory);
-  auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
+  auto best = winner_of(named.run, task);
   tool.field("task", task.start.name);
   tool.field("trial", named.trial);
   auto parsed = parse_program(task.start.program, task.start.name);

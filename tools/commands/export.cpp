@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 
+#include "codegen/codegen.h"
 #include "export/lock.h"
 #include "ir/print.h"
 #include "support/component.h"
@@ -83,15 +84,16 @@ Result<Items> items_of(const std::vector<Subject>& subjects) {
 }
 
 /// A run: the best of each task; RUN:TRIAL or a record: that one.
-Result<Items> items_of_run(const Tool& tool, const std::string& what) {
+Result<Items> items_of_run(Tool& tool, const std::string& what) {
   if (names_record(what) || what.find(':') != std::string::npos) {
     TW_TRY(Subject subject, find_subject(tool, what));
     return items_of({subject});
   }
   TW_TRY(std::string directory, find_run(what));
   TW_TRY(RunState state, replay_run(directory));
-  std::vector<Subject> winners = winners_of(directory, state);
-  if (winners.empty()) return refuse(trial_unknown, fmt::format("run {} has no valid trial", directory));
+  std::vector<Diagnostic> without;
+  TW_TRY(std::vector<Subject> winners, winners_of(directory, state, without));
+  tool.diagnose(without);
   return items_of(winners);
 }
 
@@ -251,6 +253,12 @@ bool check_files(Tool& tool, Items& items, const std::vector<ExportFile>& files,
   return good;
 }
 
+/// This build or this target cannot make what is asked for, whatever the kernel.
+bool cannot_generate(const Refusal& refusal) {
+  return refusal.is(component_missing) || refusal.is(codegen::code_generator_missing) ||
+         refusal.is(codegen::dtype_not_generated);
+}
+
 int write_lock(Tool& tool, const std::string& path, const Items& items) {
   Lock lock;
   std::error_code ec;
@@ -301,9 +309,7 @@ int run(Tool& tool, const Arguments& arguments) {
   auto files = export_files(requests, form);
   if (!files) {
     bool usage = files.error().is(export_form_unknown) || files.error().is(export_name_invalid);
-    return tool.fail(files.error(), usage                                 ? exit_usage
-                                    : files.error().is(component_missing) ? exit_environment
-                                                                          : exit_no);
+    return tool.fail(files.error(), usage ? exit_usage : cannot_generate(files.error()) ? exit_environment : exit_no);
   }
   if (!check_files(tool, *items, *files, form, arguments.has("--strict"))) return exit_no;
   std::string out = arguments.get("--out", "export");

@@ -183,6 +183,7 @@ class Replay {
                                         : "";
       tool_.print(fmt::format("time:     {} [{}, {}]{}\n", nice_time(m->median), nice_time(m->ci_lo),
                               nice_time(m->ci_hi), then));
+      if (subject_.n > 0) tool_.field("recorded_ns", subject_.median_ns);
       tool_.field("median_ns", m->median);
       tool_.field("ci_lo_ns", m->ci_lo);
       tool_.field("ci_hi_ns", m->ci_hi);

@@ -8,15 +8,16 @@
 #include "tools/command.h"
 #include "tools/objects.h"
 #include "tools/run_directory.h"
+#include "tools/task_outcome.h"
 
 namespace tilewright::tools {
 namespace {
 
-/// The settled time of a trial; 0: none.
+/// The time of a trial that counts; 0: none.
 double time_of(const RunState& run, std::optional<int64_t> trial) {
   if (!trial || !run.trials.contains(*trial)) return 0;
-  const auto& settled = run.trials.at(*trial).settled;
-  return settled && settled->n > 0 ? settled->median_ns : 0;
+  const JobResult* r = run.trials.at(*trial).counting();
+  return r && r->n > 0 ? r->median_ns : 0;
 }
 
 int report(Tool& tool, const Arguments& arguments) {
@@ -29,13 +30,8 @@ int report(Tool& tool, const Arguments& arguments) {
                          clock_text(state->elapsed_s), stop));
   Json tasks = Json::array();
   for (const auto& [number, task] : state->tasks) {
-    auto best = task.done && task.done->best_trial ? task.done->best_trial : task.best_trial;
-    const double best_ns = task.done && task.done->best_ns ? *task.done->best_ns : time_of(*state, best);
-    double baseline_ns = 0;  // the faster of the untuned programs
-    for (int64_t t : task.trials)
-      if (double ns = time_of(*state, t);
-          state->trials.at(t).origin == "baseline" && ns > 0 && (baseline_ns == 0 || ns < baseline_ns))
-        baseline_ns = ns;
+    auto best = winner_of(*state, task);
+    const double best_ns = time_of(*state, best), baseline_ns = time_of(*state, baseline_of(*state, task));
     Json failed = Json::object();
     int64_t ok = 0, lost = 0;
     for (const auto& [status, n] : task.settled_by_status) {
@@ -57,7 +53,12 @@ int report(Tool& tool, const Arguments& arguments) {
                 {"ok", ok},
                 {"failed", failed},
                 {"rounds", task.rounds}};
-    if (best) row["best_trial"] = *best;
+    if (best) {
+      row["best_trial"] = *best;
+    } else {
+      tool.print(fmt::format("   no verified result: {}\n", why_no_winner(task)));
+      row["without_result"] = why_no_winner(task);
+    }
     if (best_ns > 0) row["best_ns"] = best_ns;
     if (baseline_ns > 0) row["baseline_ns"] = baseline_ns;
     tasks.push_back(std::move(row));

@@ -185,6 +185,9 @@ int show_lowered(Tool& tool, const Program& program, const std::string& as, cons
   if (!function) return tool.fail(schedulable_function(program).error());
   auto options = lower_options(tool.globals());
   if (!options) return tool.fail(options.error(), exit_usage);
+  if (as != "lowered")
+    if (Status generated = codegen::check_generated(*function, *target); !generated)
+      return tool.fail(generated.error(), exit_environment);
   auto lowered = lowering::lower(*function, *target, *options);
   if (!lowered) return tool.fail(lowered.error());
   std::string text;
@@ -300,6 +303,7 @@ int show_settings(Tool& tool) {
   if (Status set = settings_from_environment(settings); !set) return tool.fail(set.error(), exit_usage);
   for (const auto& [name, value] : tool.globals().settings)
     if (Status set = set_setting(settings, name, value, "--set"); !set) return tool.fail(set.error(), exit_usage);
+  if (Status known = check_names(settings); !known) return tool.fail(known.error(), exit_usage);
   const TuneSettings defaults;
   Json list = Json::array();
   auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "codegen/codegen.h"
+#include "database/ingest.h"
 #include "support/json.h"
 #include "tools/baselines.h"
 #include "tools/command.h"
@@ -19,6 +21,8 @@
 
 namespace tilewright::tools {
 namespace {
+
+TW_REFUSAL_CODE(target_not_here, "target-not-here", "the machine that measures cannot run code of this target");
 
 /// --json: the journal's lines on stdout.
 class JsonLines : public Observer {
@@ -104,8 +108,40 @@ Status settle_threads(TuneRun& run) {
           .with_help("more cores are part of the target: --target native:cores=N"));
 }
 
+/// What could be built for no candidate, or would run on none of this machine's cores, is said before the run. A fake
+/// device builds nothing.
+Status check_buildable(const TuneRun& run) {
+  if (run.settings.runner.starts_with("fake")) return {};
+  for (const Task& task : run.tasks) {
+    TW_TRY(const Function* function, schedulable_function(*task.program));
+    TW_TRY_VOID(codegen::check_generated(*function, task.target));
+    if (std::vector<std::string> missing = features_missing_here(task.target); !missing.empty())
+      return refuse(Refusal(target_not_here,
+                            fmt::format("this CPU lacks {} of target {}", fmt::join(missing, ", "), task.target.text()))
+                        .with_help("--target native, or a runner with such a CPU"));
+  }
+  return {};
+}
+
+/// Flags that nothing on the command line makes use of are mistakes.
+int check_flags(Tool& tool, const Arguments& arguments) {
+  bool campaign = false, program = false;
+  for (const std::string& file : arguments.all("WORKLOAD")) (file.ends_with(".toml") ? campaign : program) = true;
+  if (arguments.has("--only") && !campaign)
+    return tool.usage("--only picks workloads of a campaign or suite file, found no such file");
+  if (arguments.has("--arg") && !program)
+    return tool.usage(
+        "--arg gives the symbolic extents of a program file, found no such file",
+        campaign ? "in a campaign file: args = { n = 4096 } of the task" : "sizes of an operator: --op NAME:K=V,...");
+  if (arguments.has("--resume") && !arguments.has("--name"))
+    return tool.usage("--resume goes on with the run that --name names, found no --name",
+                      "tilewright tune --run RUN goes on with any run");
+  return exit_yes;
+}
+
 /// Fills the run from the command line; on failure everything has been reported and the exit code is returned.
 int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
+  if (int exit = check_flags(tool, arguments)) return exit;
   std::string named = arguments.get("--run");
   if (arguments.has("--name") && arguments.has("--resume")) named = "runs/" + slug(arguments.get("--name"));
   TaskRequest request{arguments.all("WORKLOAD"), arguments.all("--op"), {}, arguments.all("--only")};
@@ -160,25 +196,48 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   }
   run.id = run_id(run.directory);
   if (Status applied = apply_settings(tool, arguments, run); !applied) return tool.fail(applied.error(), exit_usage);
+  if (Status known = check_names(run.settings); !known) return tool.fail(known.error(), exit_usage);
+  if (const std::string& warm = run.settings.warm_start; !run.resumed && warm != "auto" && warm != "none")
+    if (auto from = find_run(warm); !from) {
+      Diagnostic d = from.error().diagnostic();
+      if (d.help.empty()) d.help = "--warm-start takes auto, none or a run";
+      return tool.fail(std::vector{d}, exit_usage);
+    }
   if (run.resumed)
     if (Status unchanged = check_unchanged(run); !unchanged) return tool.fail(unchanged.error(), exit_usage);
   if (Status threads = settle_threads(run); !threads) return tool.fail(threads.error(), exit_usage);
+  if (Status buildable = check_buildable(run); !buildable) return tool.fail(buildable.error(), exit_environment);
   auto baselines = baselines_of(tool, run);
   if (!baselines) return tool.fail(baselines.error(), exit_usage);
   run.settings.tuner.baselines = std::move(*baselines);
   return exit_yes;
 }
 
+/// Opens the run's database and enters the run, so that one that cannot be written to is known before anything is
+/// measured.
+Result<std::unique_ptr<Database>> enter_run(const TuneRun& run) {
+  TW_TRY(auto database, open_database(database_url(run.settings.database)));
+  Ingest ingest;
+  TW_TRY_VOID(ingest.apply({0, 0, run.resumed ? *run.before.start : run_start(run)}));
+  TW_TRY(DbCommitted entered, ingest.flush(*database));
+  static_cast<void>(entered);
+  return database;
+}
+
 /// A database that was named must work, or nothing is measured; without the one at the default place the run goes on.
 int open_run_database(Tool& tool, TuneRun& run) {
-  const std::string& given = run.settings.database;
-  auto opened = open_database(database_url(given));
+  auto opened = enter_run(run);
   if (opened) return run.database = std::move(*opened), exit_yes;
-  if (!given.empty()) return tool.fail(opened.error(), exit_of_database(opened.error()));
+  const std::string import = fmt::format("tilewright db import-run {}", run.directory);
   Diagnostic d = opened.error().diagnostic();
+  if (!run.settings.database.empty()) {
+    if (d.help.empty())
+      d.help = fmt::format("--db memory: keeps the results in the run's journal only; later: {}", import);
+    return tool.fail(std::vector{d}, exit_of_database(opened.error()));
+  }
   d.warning = true;
-  d.notes.push_back(
-      {fmt::format("the run goes on with its journal only; later: tilewright db import-run {}", run.directory), {}});
+  d.notes.push_back({"the results of this run stay in its journal; nothing that is measured is lost", {}});
+  d.help = fmt::format("afterwards, with a database that can be written to: {} --db PATH", import);
   if (tool.globals().json) tool.stream();
   tool.diagnose(d);
   return exit_yes;
@@ -242,6 +301,7 @@ int exit_of(const RunReport& report) {
 
 int run(Tool& tool, const Arguments& arguments) {
   TuneRun run;
+  run.started_us = now_us();
   run.command_line = tool.globals().command_line;
   if (int exit = prepare(tool, arguments, run)) return exit;
   if (arguments.has("--dry-run")) return dry_run(tool, run);
