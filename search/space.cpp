@@ -48,13 +48,18 @@ Result<SpaceParts> parts_for(const std::string& preset, const Target& target) {
     p.rules.insert(p.rules.begin() + 3, {"row_fusion", "reassociate_reduction", "packed_tiling"});
     p.rules.insert(p.rules.begin() + 1, "one_core");
   }
+  if (preset == "metaschedule") {  // one set, by what the target has
+    const char* tiling = target.has("avx512vnni")                          ? "multi_level_tiling_with_vnni"
+                         : target.has("avx512f") && target.has("avx512bw") ? "multi_level_tiling_with_avx512"
+                                                                           : nullptr;
+    if (tiling) p.rules.insert(std::find(p.rules.begin(), p.rules.end(), "multi_level_tiling"), tiling);
+  }
   p.postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block",
                  "rewrite_tensorize", "rewrite_layout"};
   p.mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}};
   if (preset == "metaschedule") p.max_sketches = 0;
   if (preset == "tilewright")
     p.mutators = {{"tile_size", 0.75}, {"compute_location", 0.05}, {"categorical", 0.18}, {"parallel", 0.02}};
-  (void)target;
   add_plugin_parts(p);
   return p;
 }

@@ -1,7 +1,8 @@
 // multi_level_tiling: the loops of a contraction are cut into the structure SSRSRS (spatial and reduction levels), and
 // its output may go through a cache that is written back at one of the outer levels (search.md §3.2, CPU settings).
+#include "search/rules/multi_level_tiling.h"
+
 #include "search/rules/block_queries.h"
-#include "search/rules/rule.h"
 
 namespace tilewright {
 
@@ -39,30 +40,40 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext&) {
   auto block = s.block(rv);
   if (!block || !needs_tiling(s, **block)) return {s};
   const Schedule original = s;
-  std::vector<IterType> types = loop_types(s, **block);
-  if (!s.annotate(rv, "meta_schedule.tiling_structure", kStructure)) return {original};
-  auto loops = s.get_loops(rv);
-  if (!loops) return {original};
-  std::vector<int> spatial_levels, reduction_levels;
-  for (int i = 0; kStructure[i]; ++i) (kStructure[i] == 'S' ? spatial_levels : reduction_levels).push_back(i);
-  std::vector<std::vector<LoopRV>> tiles(6);
-  for (size_t i = 0; i < loops->size(); ++i) {
-    if (types[i] != IterType::spatial && types[i] != IterType::reduction) return {original};
-    const std::vector<int>& levels = types[i] == IterType::spatial ? spatial_levels : reduction_levels;
-    auto factors = s.sample_perfect_tile((*loops)[i], static_cast<int>(levels.size()), kInnermostLimit);
-    if (!factors) return {original};
-    auto split = s.split((*loops)[i], *factors);
-    if (!split) return {original};
-    for (size_t k = 0; k < levels.size(); ++k) tiles[levels[k]].push_back((*split)[k]);
-  }
-  std::vector<LoopRV> order;
-  for (const auto& level : tiles) order.insert(order.end(), level.begin(), level.end());
-  if (!s.reorder(order)) return {original};
-  return with_write_reuse(std::move(s), rv, tiles);
+  if (!mark_as_tiled(s, rv)) return {original};
+  std::vector<Schedule> tiled = tile_in_levels(std::move(s), rv);
+  return tiled.empty() ? std::vector<Schedule>{original} : tiled;
 }
 
 const Register<ScheduleRule> entry{"multi_level_tiling", "cuts the loops of contractions into SSRSRS levels", {apply}};
 
 }  // namespace
+
+Status mark_as_tiled(Schedule& s, BlockRV block) {
+  return s.annotate(block, "meta_schedule.tiling_structure", kStructure);
+}
+
+std::vector<Schedule> tile_in_levels(Schedule s, BlockRV rv) {
+  auto block = s.block(rv);
+  auto loops = s.get_loops(rv);
+  if (!block || !loops) return {};
+  std::vector<IterType> types = loop_types(s, **block);
+  std::vector<int> spatial_levels, reduction_levels;
+  for (int i = 0; kStructure[i]; ++i) (kStructure[i] == 'S' ? spatial_levels : reduction_levels).push_back(i);
+  std::vector<std::vector<LoopRV>> tiles(6);
+  for (size_t i = 0; i < loops->size(); ++i) {
+    if (types[i] != IterType::spatial && types[i] != IterType::reduction) return {};
+    const std::vector<int>& levels = types[i] == IterType::spatial ? spatial_levels : reduction_levels;
+    auto factors = s.sample_perfect_tile((*loops)[i], static_cast<int>(levels.size()), kInnermostLimit);
+    if (!factors) return {};
+    auto split = s.split((*loops)[i], *factors);
+    if (!split) return {};
+    for (size_t k = 0; k < levels.size(); ++k) tiles[levels[k]].push_back((*split)[k]);
+  }
+  std::vector<LoopRV> order;
+  for (const auto& level : tiles) order.insert(order.end(), level.begin(), level.end());
+  if (!s.reorder(order)) return {};
+  return with_write_reuse(std::move(s), rv, tiles);
+}
 
 }  // namespace tilewright

@@ -194,6 +194,29 @@ TEST(Space, DotProductsOfTheTargetAreUsed) {
   }
 }
 
+TEST(Space, TheReferencesByteTilingIsAppliedOnTargetsThatHaveIt) {
+  std::string text = typed_gemm("uint8", "int8", "int32");
+  for (auto [target, sketches] :
+       {std::pair{"x86-64-v3:cores=2", "multi_level_tiling"}, std::pair{"x86-64-v4:cores=2", "dot_16x4_avx512"},
+        std::pair{"cascadelake:cores=2", "dot_16x4_vnni"}}) {
+    Task task = make_task(text.c_str(), target);
+    auto parts = parts_for("metaschedule", task.target);
+    ASSERT_TRUE(parts);
+    auto space = Space::from_rules(task, *parts);
+    ASSERT_TRUE(space);
+    for (const Sketch& sketch : space->sketches()) {
+      const std::string python = trace_to_python(sketch.trace);
+      const bool dot = python.find(fmt::format("ann_val=\"{}\"", sketches)) != std::string::npos;
+      EXPECT_EQ(dot, std::string(sketches).starts_with("dot")) << python;
+      // The operand does not lie as the intrinsic wants it.
+      auto m = space->materialise(task, sketch, nullptr, Rng(3));
+      if (!dot) continue;
+      ASSERT_FALSE(m);
+      EXPECT_EQ(m.error().code(), "tensorize-failed");
+    }
+  }
+}
+
 TEST(Space, AFreeLayoutFollowsTheLoops) {
   std::string text = kGemm;
   text.insert(text.find("    for i, j, k"), "    T.func_attr({\"layout_free_buffers\": [1]})\n");
