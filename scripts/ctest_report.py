@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Reads ctest's output on standard input and passes it on, but holds the closing summary back and prints, before it, which
-tests were skipped and why. Usage: ctest … --output-junit FILE | ctest_report.py FILE. Exits 1 if ctest's summary names
-failures or is missing (the caller's pipefail sees ctest's own status as well)."""
+tests were skipped and why, and what sanitizers reported of any process. Usage: ctest … --output-junit FILE |
+ctest_report.py FILE FOLDER-OF-REPORTS. Exits 1 if ctest's summary names failures or is missing (the caller's pipefail sees
+ctest's own status as well), or if there is a report."""
 import re
 import sys
 import xml.etree.ElementTree
 from collections import defaultdict
+from pathlib import Path
 
 
 def reason(output):
@@ -23,7 +25,19 @@ def skipped(junit_path):
     return by_reason
 
 
-def main(junit_path):
+def print_reports(folder, shown=5):
+    """Prints the first sanitizer reports; the number of all."""
+    reports = sorted(Path(folder).iterdir())
+    for path in reports[:shown]:
+        lines = path.read_text(errors="replace").splitlines()
+        print(f"\n{path}:")
+        print("\n".join(lines[:60]) + (f"\n… {len(lines) - 60} more lines" if len(lines) > 60 else ""))
+    if reports:
+        print(f"\nerror: sanitizers report something of {len(reports)} processes (more in {folder})")
+    return len(reports)
+
+
+def main(junit_path, reports_folder):
     closing, in_closing, total = [], False, None
     for line in sys.stdin:
         in_closing = in_closing or bool(re.match(r"\d+% tests passed", line))
@@ -38,6 +52,7 @@ def main(junit_path):
     if not total:
         print("error: ctest printed no summary")
         return 1
+    reports = print_reports(reports_folder)
     by_reason = skipped(junit_path)
     count = sum(len(names) for names in by_reason.values())
     print(f"\nskipped: {count} of {total.group(2)} tests" if count else "\nskipped: none")
@@ -46,7 +61,7 @@ def main(junit_path):
         print(f"  {len(names):4}  {why}  ({shown})")
     print()
     print(text, end="")
-    return 1 if int(total.group(1)) else 0
+    return 1 if int(total.group(1)) or reports else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "measure/agent/agent.h"
 #include "measure/process/memfd.h"
+#include "measure/process/memory_limit.h"
 #include "support/check.h"
 
 namespace tilewright::measure {
@@ -170,7 +171,8 @@ void Agent::send_build(WorkerProcess& worker, const Work& work) {
   worker.deadline = now + milliseconds(options.wall_ms);
   worker.cpu_limit_ms = worker.child().cpu_ms() + options.cpu_ms;
   // The worker's own data limit strikes first; this catches mappings that do not count as data.
-  worker.memory_limit = options.memory_mib ? (static_cast<uint64_t>(options.memory_mib) + 256) << 20 : 0;
+  worker.memory_limit =
+      options.memory_mib ? resident_limit((static_cast<uint64_t>(options.memory_mib) + 256) << 20) : 0;
   worker.socket.send(message.SerializeAsString());
 }
 
@@ -228,7 +230,7 @@ void Agent::send_run(WorkerProcess& worker, const Work& work) {
   worker.deadline = now + (work.kind == Work::Kind::calibrate ? calibrate_limit : milliseconds(budget));
   begin_phase(worker, spec.load_ms);
   static const uint64_t total = memory_total();
-  worker.memory_limit = work.device_kind == "fake" ? uint64_t{128} << 20 : total / 4 * 3;
+  worker.memory_limit = work.device_kind == "fake" ? resident_limit(uint64_t{128} << 20) : total / 4 * 3;
   worker.socket.send(message.SerializeAsString(), std::move(files));
 }
 

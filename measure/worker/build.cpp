@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "measure/process/memfd.h"
+#include "measure/process/memory_limit.h"
 #include "measure/session/codec.h"
 #include "measure/session/frame.h"
 #include "measure/worker/entry.h"
@@ -17,14 +18,6 @@ namespace tilewright::measure {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-void limit_memory(uint32_t mib) {
-  // Data, not address space: reserved but unused memory costs nothing.
-  rlimit limit{};
-  getrlimit(RLIMIT_DATA, &limit);
-  limit.rlim_cur = mib ? static_cast<rlim_t>(mib) << 20 : limit.rlim_max;
-  setrlimit(RLIMIT_DATA, &limit);
-}
 
 uint32_t cpu_ms() {
   rusage usage{};
@@ -45,7 +38,7 @@ std::vector<Fd> build(const wire::BuildTask& task, wire::WorkerBuilt& reply) {
   request.options = decode(task.spec());
   request.naive = task.naive();
   request.config = task.config();
-  limit_memory(request.options.memory_mib);
+  limit_data(request.options.memory_mib);
   auto fail = [&](TrialStatus status, std::string detail, std::string code = "") {
     reply.set_status(static_cast<record_wire::TrialStatus>(status));
     reply.set_detail(detail.substr(0, 4096));
@@ -97,7 +90,7 @@ void verify(const wire::VerifyTask& task, Fd file, wire::WorkerBuilt& reply) {
   auto plan = decode(task.plan());
   const BuildPipeline* pipeline = Registry<BuildPipeline>::instance().find(task.pipeline());
   if (!reference || !plan || !pipeline) return fail("the task to verify a reference is out of form");
-  limit_memory(0);
+  limit_data(0);
   try {
     Result<std::string> agreed =
         pipeline->verify({task.program(), task.target(), *plan, task.input_seed(), reference->bytes()});

@@ -1,7 +1,6 @@
 // exec: the only process that touches a device. One RunTask at a time until its socket closes; a candidate that crashes
 // or hangs takes this process with it and nothing else.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
@@ -136,10 +135,6 @@ int exec_main(const Arguments& arguments) {
   if (!device) {
     std::fputs(render_text(device.error().diagnostic()).c_str(), stderr);
     return 78;
-  }
-  if (auto mib = std::strtoull(arguments.get("--memory-mib", "0").c_str(), nullptr, 10)) {
-    rlimit limit{mib << 20, mib << 20};
-    setrlimit(RLIMIT_DATA, &limit);
   }
   wire::FromWorker hello;
   hello.mutable_hello()->set_protocol(protocol_version);

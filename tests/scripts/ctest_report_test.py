@@ -30,12 +30,15 @@ The following tests did not run:
 
 
 class CtestReport(unittest.TestCase):
-    def report(self, text):
-        with tempfile.NamedTemporaryFile("w", suffix=".xml") as junit, contextlib.redirect_stdout(io.StringIO()) as out:
-            junit.write(JUNIT)
-            junit.flush()
+    def report(self, text, sanitizer_reports=()):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+            junit, reports = Path(folder, "ctest.xml"), Path(folder, "reports")
+            junit.write_text(JUNIT)
+            reports.mkdir()
+            for i, report in enumerate(sanitizer_reports):
+                (reports / f"report.{i}").write_text(report)
             with mock.patch("sys.stdin", io.StringIO(text)):
-                status = ctest_report.main(junit.name)
+                status = ctest_report.main(junit, reports)
         return status, out.getvalue()
 
     def test_reasons_stand_before_the_closing_summary(self):
@@ -53,6 +56,15 @@ class CtestReport(unittest.TestCase):
         status, out = self.report("No tests were found!!!\n")
         self.assertEqual(status, 1)
         self.assertIn("no summary", out)
+
+    def test_what_a_sanitizer_reports_of_a_worker_is_a_failure(self):
+        passed = OUTPUT.format(percent=100, failed=0)
+        status, out = self.report(passed, ["ERROR: a heap of trouble\n" + "a frame\n" * 100, "another"])
+        self.assertEqual(status, 1)
+        self.assertIn("a heap of trouble", out)
+        self.assertIn("41 more lines", out)
+        self.assertIn("of 2 processes", out)
+        self.assertGreater(out.index("100% tests passed"), out.index("another"))
 
 
 if __name__ == "__main__":
