@@ -5,7 +5,8 @@
 //   for io, jo:  for k0:  for i1, j1:  acc[mr, nr] = Σ_k1 A[i, k] · panel[j // nr, k, j % nr];   C[i, j] += acc
 //
 // One sketch for each width of the register tile in vectors; its height, kc, the outer tiles and the unrolling are
-// sampled. Tiles divide what they tile: programs of other sizes get them by padding.
+// sampled. Tiles divide what they tile; where no good tile does, the contraction is padded to one first (pad_einsum),
+// if that adds no more than a quarter.
 //
 // Where the target has a dot product of the operands' types (schedule/intrinsics/), it computes the tile: `depth`
 // values of the reduction at once for each lane, which stand together in the panel:
@@ -120,7 +121,6 @@ std::optional<Operands> analyse(const Block& b, const Target& target) {
   if (o.loops == 0) return std::nullopt;
   // Units behind the only loop would be taken for it.
   if (o.loops == 1 && o.blocked + 1 != o.reduction.size()) return std::nullopt;
-  if (o.dot && *const_int(b.iters[o.reduction.back()].dom.extent) % o.dot->depth != 0) return std::nullopt;
   return o;
 }
 
@@ -148,16 +148,23 @@ IndexMapRef panel_map(const Block& b, const Operands& o, int64_t width) {
 
 constexpr int64_t kMaxHeight = 16;
 
+bool fits_registers(int64_t height, int vectors, const Target& target) {
+  return (height + 1) * vectors + 1 <= target.vector_registers;
+}
+/// Enough independent sums to hide the latency of the units.
+bool hides_latency(int64_t height, int vectors, const Target& target) {
+  return height * vectors >= int64_t{target.fma_pipes} * target.fma_latency;
+}
+
 /// Heights of a register tile that fit the registers (accumulators, one row of the panel, one broadcast) and divide the
 /// rows, so that no tile is covered in part. Small ones are left out while a larger one exists: they do more loads for
 /// each multiplication, and have too few independent sums to hide the latency.
 std::vector<int64_t> tile_heights(int vectors, int64_t rows, const Target& target) {
-  const int64_t chains = int64_t{target.fma_pipes} * target.fma_latency;
   std::vector<int64_t> fitting, out;
   for (int64_t mr = 1; mr <= std::min(kMaxHeight, rows); ++mr)
-    if ((mr + 1) * vectors + 1 <= target.vector_registers && rows % mr == 0) fitting.push_back(mr);
+    if (fits_registers(mr, vectors, target) && rows % mr == 0) fitting.push_back(mr);
   for (int64_t mr : fitting)
-    if (mr * vectors >= chains) out.push_back(mr);
+    if (hides_latency(mr, vectors, target)) out.push_back(mr);
   if (out.empty() && !fitting.empty()) out.push_back(fitting.back());
   return out;
 }
@@ -184,7 +191,18 @@ Result<std::vector<LoopRV>> tile_for_caches(Schedule& s, LoopRV loop, Inner inne
 
 enum class Packing : uint8_t { none, wide, both };
 
-Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, Packing packing, const Target& target) {
+/// Copies with zeros around, which pad_einsum made for `copy`'s block, are made on the way.
+void inline_padding(Schedule& s, BlockRV copy) {
+  auto producers = s.get_producers(copy);
+  if (!producers) return;
+  for (BlockRV producer : *producers) {
+    const Schedule before = s;
+    if (!s.compute_inline(producer)) s = before;
+  }
+}
+
+Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, Packing packing, bool padded,
+                       const Target& target) {
   TW_TRY(const Block* block, s.block(rv));
   const int64_t nr = int64_t{vectors} * o.lanes;
   const std::vector<int64_t> heights = tile_heights(vectors, *const_int(block->iters[o.row].dom.extent), target);
@@ -194,6 +212,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   const std::string output = block->writes[0].buffer->name;
   if (packing != Packing::none) {
     TW_TRY(BlockRV packed, s.reindex_cache_read(rv, o.wide, "global", panel_map(*block, o, nr)));
+    if (padded) inline_padding(s, packed);
     TW_TRY(std::vector<LoopRV> loops, s.get_loops(packed));
     // Panels outermost, the lane innermost: rows of a panel are written as whole vectors.
     TW_TRY(const Block* copy, s.block(packed));
@@ -277,6 +296,7 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
     }
     if (other < 0) return refuse(handle_missing, "no operand is indexed by the row");
     TW_TRY(BlockRV rows_copy, s.cache_read(partial, other, "global"));
+    if (padded) inline_padding(s, rows_copy);
     TW_TRY_VOID(s.compute_at(rows_copy, sum_loops[outer + 2], true));
     TW_TRY(std::vector<LoopRV> copy_loops, s.get_loops(rows_copy));
     TW_TRY_VOID(s.vectorize(copy_loops.back()));
@@ -312,30 +332,77 @@ Result<Schedule> build(Schedule s, BlockRV rv, const Operands& o, int vectors, P
   return s;
 }
 
-std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) {
-  auto block = s.block(rv);
-  if (!block || !context.target.is_cpu() || !needs_tiling(s, **block)) return {s};
-  std::optional<Operands> operands = analyse(**block, context.target);
-  if (!operands) return {s};
-  std::vector<Schedule> out;
-  // Two to four vectors wide: a narrower tile loads more than it computes, and is built only where no other fits.
-  const int64_t columns = *const_int((*block)->iters[operands->column].dom.extent);
-  std::vector<int> widths;
-  for (int vectors : {2, 3, 4})
-    if (columns % (int64_t{vectors} * operands->lanes) == 0) widths.push_back(vectors);
-  if (widths.empty()) widths.push_back(1);
-  for (int vectors : widths) {
-    for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
-      // The last panel of an uneven width would be covered in part only.
-      if (packing != Packing::none && columns % (int64_t{vectors} * operands->lanes) != 0) continue;
-      // A dot product reads panels.
-      if (packing == Packing::none && operands->dot) continue;
-      // Rows of a window overlap: a copy of them for each block would be made several times.
-      if (packing == Packing::both && operands->loops > 1) continue;
-      auto built = build(s, rv, *operands, vectors, packing, context.target);
-      if (built) out.push_back(std::move(*built));
+int64_t extent_of(const Block& b, size_t iter) { return *const_int(b.iters[iter].dom.extent); }
+
+/// What one packing of the block gives, for each way to pack.
+void build_all(const Schedule& s, BlockRV rv, const Operands& o, int vectors, bool padded, const Target& target,
+               std::vector<Schedule>& out) {
+  const int64_t columns = extent_of(**s.block(rv), o.column);
+  for (Packing packing : {Packing::wide, Packing::both, Packing::none}) {
+    // The last panel of an uneven width would be covered in part only.
+    if (packing != Packing::none && columns % (int64_t{vectors} * o.lanes) != 0) continue;
+    // A dot product reads panels, and so does what was padded.
+    if (packing == Packing::none && (o.dot || padded)) continue;
+    // Rows of a window overlap: a copy of them for each block would be made several times.
+    if (packing == Packing::both && o.loops > 1) continue;
+    auto built = build(s, rv, o, vectors, packing, padded, target);
+    if (built) out.push_back(std::move(*built));
+  }
+}
+
+struct Tile {
+  int vectors = 0;
+  int64_t height = 0;
+};
+
+/// The register tile for which the least is added, the larger one of equals. Nothing: more than a quarter is added.
+std::optional<Tile> tile_to_pad_for(const Block& b, const Operands& o, const Target& target) {
+  const int64_t rows = extent_of(b, o.row), columns = extent_of(b, o.column);
+  auto up = [](int64_t n, int64_t to) { return (n + to - 1) / to * to; };
+  std::optional<Tile> best;
+  double least = 1.25 * static_cast<double>(rows) * static_cast<double>(columns);
+  for (int vectors : {2, 3, 4}) {
+    for (int64_t height = 1; height <= kMaxHeight; ++height) {
+      if (!fits_registers(height, vectors, target) || !hides_latency(height, vectors, target)) continue;
+      const double area = static_cast<double>(up(rows, height)) * static_cast<double>(up(columns, vectors * o.lanes));
+      if (area > least || (area == least && best && best->height * best->vectors >= height * vectors)) continue;
+      least = area;
+      best = Tile{vectors, height};
     }
   }
+  return best;
+}
+
+std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) {
+  auto block = s.block(rv);
+  const Target& target = context.target;
+  if (!block || !target.is_cpu() || !needs_tiling(s, **block)) return {s};
+  std::optional<Operands> operands = analyse(**block, target);
+  if (!operands) return {s};
+  std::vector<Schedule> out;
+  const int64_t rows = extent_of(**block, operands->row), columns = extent_of(**block, operands->column),
+                depth = operands->dot ? operands->dot->depth : 1;
+  const bool whole_depth = extent_of(**block, operands->reduction.back()) % depth == 0;
+  // Two to four vectors wide: a narrower tile loads more than it computes, and is built only where no other fits.
+  bool good = false;
+  for (int vectors : {2, 3, 4}) {
+    if (!whole_depth || columns % (int64_t{vectors} * operands->lanes) != 0) continue;
+    std::vector<int64_t> heights = tile_heights(vectors, rows, target);
+    good = good || (!heights.empty() && hides_latency(heights.back(), vectors, target));
+    build_all(s, rv, *operands, vectors, false, target, out);
+  }
+  if (!good) {
+    std::optional<Tile> tile = tile_to_pad_for(**block, *operands, target);
+    std::vector<int64_t> padding((*block)->iters.size(), 1);
+    if (tile)
+      padding[operands->row] = tile->height, padding[operands->column] = int64_t{tile->vectors} * operands->lanes;
+    padding[operands->reduction.back()] = depth;
+    Schedule padded = s;
+    if (tile && padded.pad_einsum(rv, padding))
+      if (std::optional<Operands> now = analyse(**padded.block(rv), target))
+        build_all(padded, rv, *now, tile->vectors, true, target, out);
+  }
+  if (out.empty() && whole_depth) build_all(s, rv, *operands, 1, false, target, out);
   out.push_back(s);
   return out;
 }

@@ -25,6 +25,17 @@ def main(A: T.Buffer((12, 8), "float32"), B: T.Buffer((8, 48), "float32"), C: T.
                 C[vi, vj] = T.float32(0)
             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 )";
+/// Sizes that no good register tile divides: padded.
+constexpr const char* kUneven = R"(
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((13, 10), "float32"), B: T.Buffer((10, 45), "float32"), C: T.Buffer((13, 45), "float32")):
+    for i, j, k in T.grid(13, 45, 10):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)";
 constexpr const char* kGemmRelu = R"(
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((24, 16), "float32"), B: T.Buffer((16, 32), "float32"), D: T.Buffer((24, 32), "float32")):
@@ -125,8 +136,8 @@ TEST_P(SpaceTest, EverySampledCandidateComputesTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, SpaceTest,
-                         ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"gemm_relu", kGemmRelu},
-                                           std::pair{"softmax", kSoftmax}),
+                         ::testing::Values(std::pair{"gemm", kGemm}, std::pair{"uneven", kUneven},
+                                           std::pair{"gemm_relu", kGemmRelu}, std::pair{"softmax", kSoftmax}),
                          [](const auto& p) { return p.param.first; });
 
 /// Two products in a row; sizes that every tile divides.
@@ -192,6 +203,17 @@ TEST(Space, DotProductsOfTheTargetAreUsed) {
     }
     EXPECT_GT(tensorized * 4, tried);
   }
+}
+
+TEST(Space, UnevenSizesArePaddedToAGoodTile) {
+  Task task = make_task(kUneven);
+  auto parts = parts_for("tilewright", task.target);
+  ASSERT_TRUE(parts);
+  auto space = Space::from_rules(task, *parts);
+  ASSERT_TRUE(space);
+  EXPECT_TRUE(std::any_of(space->sketches().begin(), space->sketches().end(), [](const Sketch& sketch) {
+    return trace_to_python(sketch.trace).find("sch.pad_einsum(") != std::string::npos;
+  }));
 }
 
 TEST(Space, TheReferencesByteTilingIsAppliedOnTargetsThatHaveIt) {
