@@ -209,7 +209,12 @@ Result<RunState> replay_run(const std::string& directory) {
   TW_TRY(JournalReading reading, read_journal(path, [&](const Event& event) { return run.apply(event); }));
   if (!reading.damage.empty()) {
     const Diagnostic& first = reading.damage.front();
-    return refuse(journal_damaged, fmt::format("line {} of {}: {}", first.span.line, path, first.message));
+    return refuse(Refusal(journal_damaged, fmt::format("line {} of {}: {}", first.span.line, path, first.message))
+                      .with_note([] {
+                        return Note{
+                            "what can still be read goes into the database, and a new run measures only the rest", {}};
+                      })
+                      .with_help(fmt::format("tilewright db import-run {}", directory)));
   }
   return run;
 }

@@ -172,9 +172,11 @@ void Connection::prepare_schema() {
   auto version = [&]() -> int {
     if (!database_.tableExists("meta")) return 0;
     SQLite::Statement query(database_, "SELECT value FROM meta WHERE name = 'schema_version'");
-    if (query.executeStep()) return query.getColumn(0).getInt();
-    throw_refusal(
-        Refusal(database_damaged, fmt::format("{}: its schema version is gone", path_)).with_help(damage_help()));
+    const int found = query.executeStep() ? query.getColumn(0).getInt() : 0;
+    if (found >= 1) return found;
+    throw_refusal(Refusal(database_damaged, fmt::format("{}: expected a schema version of at least 1, found {}", path_,
+                                                        found == 0 ? "none" : fmt::format("{}", found)))
+                      .with_help(damage_help()));
   };
   int found = version();
   if (found > schema::schema_version)

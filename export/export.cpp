@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "codegen/codegen.h"
 #include "ir/print.h"
@@ -21,6 +22,30 @@ bool is_identifier(const std::string& s) {
   auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   return !s.empty() && letter(s[0]) &&
          std::all_of(s.begin(), s.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+/// What a C compiler or linker would take for something else; empty: the name is free.
+std::string taken(const std::string& name) {
+  static const std::set<std::string_view> keywords{
+      "alignas",       "alignof",   "auto",     "bool",         "break",     "case",    "char",     "const",
+      "constexpr",     "continue",  "default",  "do",           "double",    "else",    "enum",     "extern",
+      "false",         "float",     "for",      "goto",         "if",        "inline",  "int",      "long",
+      "nullptr",       "register",  "restrict", "return",       "short",     "signed",  "sizeof",   "static",
+      "static_assert", "struct",    "switch",   "thread_local", "true",      "typedef", "typeof",   "typeof_unqual",
+      "union",         "unsigned",  "void",     "volatile",     "while",     "asm",     "class",    "delete",
+      "new",           "namespace", "operator", "private",      "protected", "public",  "template", "this",
+      "throw",         "try",       "typename", "using",        "virtual",   "catch",   "friend",   "mutable"};
+  if (keywords.contains(name)) return "a word of C or C++";
+  if (name == "main") return "the entry of every program";
+  if (name.starts_with("_")) return "reserved for the compiler and its library";
+  if (name.starts_with("tw_")) return "reserved for the runtime of exported kernels";
+  for (const char* library : {"libc.so.6", "libm.so.6"})
+    if (void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) {
+      const bool there = dlsym(handle, name.c_str()) != nullptr;
+      dlclose(handle);
+      if (there) return "a function of the C library";
+    }
+  return "";
 }
 
 Result<Schedule> scheduled(const ExportRequest& r) {
@@ -87,6 +112,10 @@ Result<std::vector<ExportFile>> export_files(const std::vector<ExportRequest>& r
     if (!is_identifier(r.name))
       return refuse(Refusal(export_name_invalid, fmt::format("expected a C identifier as name, found \"{}\"", r.name))
                         .with_help("pass --name NAME"));
+    if (std::string by = taken(r.name); !by.empty())
+      return refuse(Refusal(export_name_invalid,
+                            fmt::format("expected a name that is free in C, found \"{}\", which is {}", r.name, by))
+                        .with_help(fmt::format("--name {}_kernel", r.name.starts_with("_") ? "my" : r.name)));
     if (form == "trace") {
       TW_TRY(Trace trace, trace_from_json(r.trace.empty() ? "[[],[]]" : r.trace));
       files.push_back({r.name + ".json", r.trace + "\n"});

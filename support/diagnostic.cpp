@@ -5,38 +5,93 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/printable.h"
+
 namespace tilewright {
 
 namespace {
 
+constexpr size_t kMostColumns = 120;  ///< of a source line; the rest is cut around the caret
+
+/// One character as a terminal may get it. Control bytes and broken UTF-8 would move its cursor or worse: \x1b.
+std::vector<std::string> characters(std::string_view text) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < text.size();) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    bool whole = n > 0 && i + n <= text.size();
+    for (size_t k = 1; whole && k < n; ++k) whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
+    // U+0080 to U+009F are control characters too.
+    const bool control =
+        c < 0x20 || c == 0x7f || (c == 0xc2 && whole && static_cast<unsigned char>(text[i + 1]) < 0xa0);
+    if (c == '\t') {
+      out.emplace_back(" ");
+      n = 1;
+    } else if (!whole || control) {
+      n = whole ? n : 1;
+      std::string shown;
+      for (size_t k = 0; k < n; ++k) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
+      out.push_back(std::move(shown));
+    } else {
+      out.emplace_back(text.substr(i, n));
+    }
+    i += n;
+  }
+  return out;
+}
+
+size_t columns(const std::string& character) { return character[0] == '\\' ? character.size() : 1; }
+
 void render_place(std::string& out, const Span& span) {
   if (span.line == 0) return;
-  fmt::format_to(std::back_inserter(out), "  {}:{}:{}\n", span.file, span.line, span.column);
-  if (span.text.empty()) return;
+  out += fmt::format("  {}:{}:{}\n", printable(span.file), span.line, span.column);
+  const std::vector<std::string> line = characters(span.text);
+  const size_t column = static_cast<size_t>(std::max(span.column, 1)) - 1;
   // Leading indentation is cut so that long lines keep their interesting part on the screen.
-  size_t indent = span.text.find_first_not_of(' ');
-  if (indent == std::string::npos) return;
-  indent = std::min<size_t>(indent, span.column - 1);
-  int width = std::max(1, span.end_column - span.column);
-  fmt::format_to(std::back_inserter(out), "    {}\n    {:{}}{:^>{}}\n", span.text.substr(indent), "",
-                 span.column - 1 - static_cast<int>(indent), "^", width);
+  size_t begin = 0;
+  while (begin < line.size() && begin < column && line[begin] == " ") ++begin;
+  if (begin == line.size()) return;
+  if (line.size() - begin > kMostColumns && column > begin + kMostColumns / 2) begin = column - kMostColumns / 2;
+  begin = std::min(begin, line.size());
+  const size_t end = std::min(line.size(), begin + kMostColumns);
+  std::string text = begin > 0 && line[begin - 1] != " " ? "..." : "", caret(text.size(), ' ');
+  const size_t caret_end = static_cast<size_t>(std::max(span.end_column - 1, span.column));
+  for (size_t i = begin; i < end; ++i) {
+    text += line[i];
+    if (i < caret_end) caret.append(columns(line[i]), i < column ? ' ' : '^');
+  }
+  if (end < line.size()) text += "...";
+  if (caret.find('^') == std::string::npos) caret.append(std::max(column, end) - end, ' ').append("^");
+  out += fmt::format("    {}\n    {}\n", text, caret);
 }
 
 }  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (size_t line = 0; line <= text.size();) {
+    const size_t end = std::min(text.find('\n', line), text.size());
+    for (const std::string& c : characters(text.substr(line, end - line))) out += c;
+    if (end < text.size()) out += '\n';
+    line = end + 1;
+  }
+  return out;
+}
 
 std::string render_text(const Diagnostic& d, bool color) {
   const char* red = color ? (d.warning ? "\x1b[35;1m" : "\x1b[31;1m") : "";
   const char* bold = color ? "\x1b[1m" : "";
   const char* off = color ? "\x1b[0m" : "";
-  std::string out = fmt::format("{}{}:{} {}{}{}", red, d.warning ? "warning" : "error", off, bold, d.message, off);
+  std::string out =
+      fmt::format("{}{}:{} {}{}{}", red, d.warning ? "warning" : "error", off, bold, printable(d.message), off);
   if (!d.code.empty()) out += fmt::format("  [{}]", d.code);
   out += '\n';
   render_place(out, d.span);
   for (const Note& note : d.notes) {
-    out += fmt::format("{}note:{} {}\n", bold, off, note.message);
+    out += fmt::format("{}note:{} {}\n", bold, off, printable(note.message));
     render_place(out, note.span);
   }
-  if (!d.help.empty()) out += fmt::format("{}help:{} {}\n", bold, off, d.help);
+  if (!d.help.empty()) out += fmt::format("{}help:{} {}\n", bold, off, printable(d.help));
   return out;
 }
 

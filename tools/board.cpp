@@ -20,6 +20,11 @@ std::string nice_time(double ns) {
   TW_UNREACHABLE();
 }
 
+std::optional<double> roof_share(std::optional<double> roofline_ns, std::optional<double> best_ns) {
+  if (!roofline_ns || !best_ns || *best_ns <= 0 || *roofline_ns > *best_ns) return std::nullopt;
+  return *roofline_ns / *best_ns;
+}
+
 std::string clock_text(double seconds) {
   auto s = static_cast<int64_t>(seconds);
   return s < 3600 ? fmt::format("{:02}:{:02}", s / 60, s % 60)
@@ -197,12 +202,12 @@ std::string eta(const BoardTask& t, double rate, size_t running, double left) {
 std::string task_line(const BoardTask& t, size_t width, double rate, size_t running, double left, bool utf8) {
   auto share = [](double x) { return fmt::format("{:.0f} %", 100 * x); };
   const int64_t failed = t.trials - t.ok;
+  const std::optional<double> roof = roof_share(t.roofline_ns, t.best_ns);
   return fmt::format(
       " {} {} {} {} {} {} {} {}  {}", pad(cut(t.name, width), width),
       pad(t.best_ns ? nice_time(*t.best_ns) : "-", 9, true),
       pad(t.best_ns && t.baseline_ns ? fmt::format("{:.2f}x", *t.baseline_ns / *t.best_ns) : "-", 8, true),
-      pad(t.best_ns && t.roofline_ns ? share(*t.roofline_ns / *t.best_ns) : "-", 6, true),
-      pad(fmt::format("{}/{}", t.trials, t.limit), 9, true),
+      pad(roof ? share(*roof) : "-", 6, true), pad(fmt::format("{}/{}", t.trials, t.limit), 9, true),
       pad(failed ? fmt::format("{:.1f} %", 100.0 * static_cast<double>(failed) / static_cast<double>(t.trials)) : "0",
           7, true),
       pad(t.accuracy ? fmt::format("{:.2f}", *t.accuracy) : "-", 6, true), pad(" " + trend(t, utf8), 8),

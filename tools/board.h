@@ -16,6 +16,9 @@ namespace tilewright::tools {
 
 /// "31.2 us", three digits.
 std::string nice_time(double ns);
+/// Share of the roofline that a time reaches. Nothing without a roofline, or beyond it: where operands stay in caches
+/// or a kernel runs on one core, what was calibrated for the whole machine is no bound.
+std::optional<double> roof_share(std::optional<double> roofline_ns, std::optional<double> best_ns);
 /// "06:11"
 std::string clock_text(double seconds);
 /// "2 317"

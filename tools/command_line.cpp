@@ -49,8 +49,8 @@ void bind_option(CLI::App& app, const Option& o, Bounds& bounds) {
     bound.option = app.add_flag(o.name, o.doc);
     return;
   }
-  bound.option =
-      app.add_option(o.name, bound.values, o.doc)->type_name(o.value)->expected(o.values)->allow_extra_args(false);
+  bound.option = app.add_option(o.name, bound.values, o.doc)->type_name(o.value)->allow_extra_args(false);
+  bound.option->type_size(o.values)->expected(1);
   if (o.repeatable) bound.option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -136,10 +136,16 @@ std::optional<Diagnostic> read_globals(const Arguments& a, Globals& g) {
   return std::nullopt;
 }
 
+std::string exit_code_help() {
+  std::string text = "\nExit codes:\n";
+  for (const ExitCode& e : exit_codes()) text += fmt::format("  {:<10} {}\n", e.code, e.meaning);
+  return text;
+}
+
 /// CLI11's help of a command, with the program's name before it.
 std::string help_of(const CLI::App& shown, const CLI::App& app) {
   std::string text = shown.help();
-  if (&shown == &app) return text;
+  if (&shown == &app) return text + exit_code_help();
   if (size_t at = text.find("Usage: "); at != std::string::npos) text.insert(at + 7, "tilewright ");
   return text + "tilewright --help lists the options that every command takes\n";
 }
@@ -194,7 +200,7 @@ CommandLine parse_command_line(int argc, char** argv) {
   out.globals.json |= json;
   if (out.error) return out;
   if (out.name.empty()) {
-    out.text = app.help();
+    out.text = help_of(app, app);
     return out;
   }
   out.command = Registry<Command>::instance().find(out.name);

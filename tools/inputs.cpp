@@ -7,12 +7,21 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "ir/verify.h"
 #include "support/append_file.h"
 #include "support/json.h"
+#include "workloads/operator.h"
 
 namespace tilewright::tools {
+
+bool names_operator(const std::string& word) {
+  const size_t colon = word.find(':');
+  if (Registry<Operator>::instance().find(word.substr(0, colon))) return true;
+  std::error_code ec;
+  return colon != std::string::npos && word.find('=', colon) != std::string::npos && !std::filesystem::exists(word, ec);
+}
 
 Result<std::string> read_file(const std::string& path) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");

@@ -11,6 +11,9 @@
 
 namespace tilewright::tools {
 
+/// Whether a word means an operator, and no file: "gemm:m=8,n=8,k=8", and what looks like it under a name that none
+/// has, so that make_workload says which was meant.
+bool names_operator(const std::string& word);
 /// The bytes of a file; "-" is standard input.
 Result<std::string> read_file(const std::string& path);
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "database/journal.h"
+#include "support/append_file.h"
 #include "tools/database.h"
 #include "tools/run_directory.h"
 #include "tools/task_outcome.h"
@@ -15,10 +17,27 @@ namespace tilewright::tools {
 namespace fs = std::filesystem;
 
 int exit_of_name(const Refusal& refusal) {
-  for (const RefusalCode* code : {&run_unknown, &run_ambiguous, &record_unknown, &record_ambiguous})
+  for (const RefusalCode* code : {&run_unknown, &run_ambiguous, &trial_unknown, &record_unknown, &record_ambiguous})
     if (refusal.is(*code)) return exit_usage;
+  // A run that is there and cannot be used.
+  for (const RefusalCode* code : {&journal_damaged, &journal_inconsistent, &run_is_locked, &file_cannot_open})
+    if (refusal.is(*code)) return exit_environment;
   return refusal.code().starts_with("database-") ? exit_of_database(refusal) : exit_no;
 }
+
+namespace {
+
+/// A few of many.
+std::vector<std::string> latest(std::vector<std::string> ids) {
+  constexpr size_t most = 8;
+  if (ids.size() > most) {
+    ids.resize(most);
+    ids.emplace_back("...");
+  }
+  return ids;
+}
+
+}  // namespace
 
 Result<std::string> find_run(const std::string& name) {
   if (is_run(name)) return name;
@@ -33,11 +52,18 @@ Result<std::string> find_run(const std::string& name) {
       found.emplace_back(fs::last_write_time(entry.path() / "events.jsonl", ec), path);
   }
   std::sort(found.begin(), found.end());
+  // A whole id or folder is that run, even where others start with it.
+  std::vector<std::pair<fs::file_time_type, std::string>> exact;
+  for (const auto& entry : found)
+    if (run_id(entry.second) == name || fs::path(entry.second).filename() == name) exact.push_back(entry);
+  if (!exact.empty()) found = std::move(exact);
   if (found.empty()) {
     std::string near = did_you_mean(name, ids);
     Refusal missing(run_unknown,
                     name == "last" ? "there is no run in runs/" : fmt::format("no run is called \"{}\" here", name));
-    return refuse(near.empty() ? missing : missing.with_help(fmt::format("did you mean \"{}\"?", near)));
+    return refuse(missing.with_help(!near.empty() ? fmt::format("did you mean \"{}\"?", near)
+                                    : ids.empty() ? "a run is a folder with events.jsonl, or one in ./runs by its id"
+                                                  : fmt::format("runs here: {}", fmt::join(latest(ids), ", "))));
   }
   if (found.size() > 1 && name != "last")
     return refuse(run_ambiguous, fmt::format("{} runs start with \"{}\": {}, {}{}", found.size(), name, found[0].second,

@@ -21,7 +21,7 @@ TW_REFUSAL_CODE(trial_unknown, "trial-unknown", "the run has no such trial");
 TW_REFUSAL_CODE(record_unknown, "record-unknown", "the database has no such record");
 TW_REFUSAL_CODE(record_ambiguous, "record-ambiguous", "several records have that name");
 
-/// 2 for a name that means nothing or too much, 3 for a database that cannot be used, else 1.
+/// 2 for a name that means nothing or too much, 3 for a run or database that cannot be used, else 1.
 int exit_of_name(const Refusal&);
 
 Result<std::string> find_run(const std::string& name);

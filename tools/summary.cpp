@@ -36,7 +36,7 @@ void print_winners(Tool& tool, const TuneRun& run, const RunReport& report, cons
     std::string ratio = t.baseline_ns ? fmt::format("{:.2f}x", *t.baseline_ns / *t.best_ns) : "-";
     const BoardTask& row = board.tasks()[i];
     std::string rate = run.tasks[i].flop > 0 ? fmt::format("  {:.1f} GFLOP/s", run.tasks[i].flop / *t.best_ns) : "";
-    if (row.roofline_ns) rate += fmt::format("  {:.0f} %", 100 * *row.roofline_ns / *t.best_ns);
+    if (auto roof = roof_share(row.roofline_ns, t.best_ns)) rate += fmt::format("  {:.0f} %", 100 * *roof);
     const JobResult* result = board.result(t.best_trial);
     tool.print(fmt::format(" {:<{}}  {}{}  {}{}   {}{}\n", t.name, width, nice_time(*t.best_ns), interval, ratio, rate,
                            t.best_trial >= 0 ? fmt::format("{}:{}, {}", run.id, t.best_trial, t.verdict) : t.verdict,

@@ -21,6 +21,18 @@ bool wants_color(const std::string& when) {
 
 }  // namespace
 
+std::span<const ExitCode> exit_codes() {
+  static constexpr ExitCode codes[] = {
+      {"0", "done, and the answer is yes"},
+      {"1", "the answer is no: nothing valid found, slower, not reproduced, refused, damaged"},
+      {"2", "bad command line, a name that nothing has, or text that does not parse"},
+      {"3", "the environment: no such device or code generator, database or file that cannot be used, disk full"},
+      {"4", "a bug in Tilewright"},
+      {"5", "stopped early by a signal: everything is saved, the command to go on is printed"},
+      {"130, 143", "stopped at once by a second signal"}};
+  return codes;
+}
+
 Tool::Tool(std::string command, Globals globals)
     : command_(std::move(command)),
       globals_(std::move(globals)),

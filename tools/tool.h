@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,12 @@ enum Exit : int {
   exit_bug = 4,          ///< a bug in Tilewright
   exit_stopped = 5,      ///< stopped early by a signal; everything is saved
 };
+
+struct ExitCode {
+  std::string_view code, meaning;
+};
+/// All of them, as --help shows them.
+std::span<const ExitCode> exit_codes();
 
 struct Globals {
   std::string target = "native", color = "auto";

@@ -439,7 +439,7 @@ TEST_F(TuneDatabase, ReplayReproduces) {
   EXPECT_EQ(wrong.code, 1) << wrong.out;
   EXPECT_EQ(wrong.json()["status"], "wrong_result");
   EXPECT_EQ(wrong.json()["reproduced"], false);
-  EXPECT_EQ(run({"replay", "last:99"}).code, 1);
+  EXPECT_EQ(run({"replay", "last:99"}).code, 2);
   EXPECT_EQ(run({"replay", "kept/trace.json"}).code, 2);
 }
 

@@ -88,7 +88,7 @@ TEST_F(RunViews, ExplainTellsWhatBecameOfATrial) {
   Ran wrong = run({"explain", "2"});
   EXPECT_NE(wrong.out.find("C[3] is 1, expected 2"), std::string::npos) << wrong.out;
   Ran missing = run({"explain", "a31f:9"});
-  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.code, 2);
   EXPECT_NE(missing.err.find("[trial-unknown]"), std::string::npos) << missing.err;
   EXPECT_EQ(run({"explain", "wrong_result"}).code, 0);
   EXPECT_NE(run({"explain", "factors-do-not-cover-extent"}).out.find("factors-do-not-cover-extent: "),

@@ -21,6 +21,51 @@
 namespace tilewright::tools {
 namespace {
 
+/// What a run does about a status, and what a person can do.
+struct Advice {
+  std::string whose, next, help;
+};
+Advice advice_on(TrialStatus status) {
+  Advice a;
+  switch (info(status).owner) {
+    case Owner::environment:
+      a.whose = "this is the machine's, not the candidate's: it says nothing about the candidate";
+      a.help = "what disturbs the machine: tilewright doctor";
+      break;
+    case Owner::candidate:
+      a.whose = "this is the candidate's: the run counts it, the search learns from it and goes on";
+      a.help = "first trial of each kind in a run: tilewright explain RUN; once more: tilewright replay RUN:N";
+      break;
+    case Owner::ours:
+      a.whose = "this is a bug of Tilewright";
+      a.help = "please report it with what `tilewright explain RUN:N` prints";
+      break;
+    case Owner::none:
+      break;
+  }
+  switch (info(status).next) {
+    case Next::retry_alone:
+    case Next::retry_fresh:
+    case Next::retry_low:
+    case Next::retry_elsewhere:
+      a.next = "it is tried again before it counts";
+      break;
+    case Next::recheck:
+      a.next = "it is checked again before it counts";
+      break;
+    case Next::confirm_floor:
+      a.next = "it is measured again before it counts, and never ranked";
+      break;
+    case Next::final:
+    case Next::record:
+    case Next::by_reject_code:
+    case Next::again_if_wanted:
+      break;
+  }
+  if (info(status).blocks) a.next += "; afterwards the trace is blocked in the database until `tilewright db unblock`";
+  return a;
+}
+
 bool explain_code(Tool& tool, const std::string& word) {
   if (const RefusalCode* code = find_refusal_code(word)) {
     tool.print(fmt::format("{}: {}\n", code->text, code->doc));
@@ -30,6 +75,12 @@ bool explain_code(Tool& tool, const std::string& word) {
   if (auto status = parse_name<TrialStatus>(word)) {
     tool.print(fmt::format("{}: {}\n", word, info(*status).meaning));
     tool.field("doc", info(*status).meaning);
+    const Advice advice = advice_on(*status);
+    for (const std::string& line : {advice.whose, advice.next, advice.help})
+      if (!line.empty()) tool.print("  " + line + "\n");
+    tool.field("whose", advice.whose);
+    tool.field("next", advice.next);
+    tool.field("help", advice.help);
     return true;
   }
   return false;
@@ -246,7 +297,7 @@ Json funnel_json(const Funnel& funnel) {
 /// A run: per task the funnel, and the failures by kind, each with its first example.
 int explain_run(Tool& tool, const std::string& directory) {
   auto state = replay_run(directory);
-  if (!state) return tool.fail(state.error());
+  if (!state) return tool.fail(state.error(), exit_of_name(state.error()));
   std::map<int64_t, Funnel> funnels = funnels_of(*state);
   const std::string id = run_id(directory);
   Json tasks = Json::array();
@@ -325,6 +376,20 @@ int explain_record(Tool& tool, const std::string& name) {
   return exit_yes;
 }
 
+int unknown_name(Tool& tool, const std::string& word) {
+  std::vector<std::string> names;
+  for (const RefusalCode* code : all_refusal_codes()) names.emplace_back(code->text);
+  for (TrialStatus status : all_values<TrialStatus>()) names.emplace_back(to_string(status));
+  for (const std::string& run : runs_latest_first()) names.push_back(run_id(run));
+  std::string near = did_you_mean(word, names);
+  return tool.usage(fmt::format("expected a run, RUN:N, RUN:best, N, a record r-<hexadecimal digits>, or a refusal or "
+                                "status code, found \"{}\"",
+                                word),
+                    !near.empty()            ? fmt::format("did you mean \"{}\"?", near)
+                    : word.starts_with("r-") ? "tilewright db top lists records"
+                                             : "tilewright show refusals lists the codes; runs are folders of ./runs");
+}
+
 int explain(Tool& tool, const Arguments& arguments) {
   std::string what = arguments.get("WHAT");
   if (explain_code(tool, what)) return exit_yes;
@@ -335,6 +400,7 @@ int explain(Tool& tool, const Arguments& arguments) {
   if (what.find(':') == std::string::npos && !number)
     if (auto directory = find_run(what); directory || directory.error().is(run_ambiguous))
       return directory ? explain_run(tool, *directory) : tool.fail(directory.error(), exit_usage);
+  if (what.find(':') == std::string::npos && !number) return unknown_name(tool, what);
   auto named = find_trial(what);
   if (!named) return tool.fail(named.error(), exit_of_name(named.error()));
   return explain_trial(tool, arguments, *named);

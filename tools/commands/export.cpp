@@ -133,7 +133,7 @@ Result<Items> items_of_database(const Tool& tool, const std::vector<std::string>
   };
   if (words.empty()) TW_TRY_VOID(choose("any workload", [](const auto&...) { return true; }));
   for (const std::string& word : words) {
-    if (Registry<Operator>::instance().find(word.substr(0, word.find(':')))) {
+    if (names_operator(word)) {
       TW_TRY(Workload workload, make_workload(word));
       Key128 key = workload_key(print(*workload.program), 1);
       TW_TRY_VOID(choose(word, [&](const Key128& k, const Subject&) { return k == key; }));
@@ -150,7 +150,7 @@ Result<Items> items_of_database(const Tool& tool, const std::vector<std::string>
 std::optional<ExportRequest> request_of_program(Tool& tool, const std::string& what, const std::string& trace_file,
                                                 int& exit) {
   ExportRequest request;
-  if (Registry<Operator>::instance().find(what.substr(0, what.find(':')))) {
+  if (names_operator(what)) {
     auto workload = make_workload(what);
     if (!workload) return exit = tool.fail(workload.error(), exit_usage), std::nullopt;
     request.program = workload->program;
@@ -200,7 +200,7 @@ std::optional<Items> read_items(Tool& tool, const Arguments& arguments, int& exi
     const bool file = std::filesystem::is_regular_file(what, ec);
     if (file && what.ends_with(".json")) {
       if (!add(items_of_lock(what), exit_usage)) return std::nullopt;
-    } else if (file || Registry<Operator>::instance().find(what.substr(0, what.find(':')))) {
+    } else if (file || names_operator(what)) {
       auto request = request_of_program(tool, what, arguments.get("--trace"), exit);
       if (!request) return std::nullopt;
       items.push_back({std::move(*request), std::nullopt});

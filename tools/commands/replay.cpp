@@ -31,7 +31,7 @@ std::optional<Subject> subject_of_file(Tool& tool, const std::string& file, cons
   Subject s;
   s.name = file;
   ProgramRef program;
-  if (Registry<Operator>::instance().find(workload.substr(0, workload.find(':')))) {
+  if (names_operator(workload)) {
     auto made = make_workload(workload);
     if (!made) return exit = tool.fail(made.error(), exit_usage), std::nullopt;
     program = made->program;

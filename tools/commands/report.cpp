@@ -24,7 +24,7 @@ int report(Tool& tool, const Arguments& arguments) {
   auto directory = find_run(arguments.get("RUN", "last"));
   if (!directory) return tool.fail(directory.error(), exit_of_name(directory.error()));
   auto state = replay_run(*directory);
-  if (!state) return tool.fail(state.error());
+  if (!state) return tool.fail(state.error(), exit_of_name(state.error()));
   std::string stop = state->end ? state->end->reason : "not ended";
   tool.print(fmt::format("run {}  {}  {} settled trials in {}  {}\n", run_id(*directory), *directory, state->settled(),
                          clock_text(state->elapsed_s), stop));

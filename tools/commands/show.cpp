@@ -145,7 +145,7 @@ int show_target(Tool& tool, const std::string& text) {
 
 /// A program file, or an operator's text "gemm:m=8,n=8,k=8".
 std::optional<ProgramRef> workload_program(Tool& tool, const std::string& name, const Arguments& arguments, int& exit) {
-  bool is_operator = Registry<Operator>::instance().find(name.substr(0, name.find(':'))) != nullptr;
+  bool is_operator = names_operator(name);
   if (!is_operator) {
     auto extents = read_extents(tool, arguments.all("--arg"));
     if (!extents) return exit = exit_usage, std::nullopt;
@@ -288,12 +288,16 @@ int show_subject(Tool& tool, const Subject& s, const Arguments& arguments) {
   return exit_yes;
 }
 
-/// A record, or a trial "RUN:N", "RUN:best", "N" of a run that is here.
+/// A record, or a trial "RUN:N", "RUN:best", "RUN:best/TASK", "N".
 bool names_subject(const std::string& object) {
-  if (names_record(object)) return true;
-  if (!object.empty() && object.find_first_not_of("0123456789") == std::string::npos) return true;
+  auto number = [](const std::string& s) {
+    return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (names_record(object) || number(object)) return true;
   size_t colon = object.rfind(':');
-  return colon != std::string::npos && find_run(object.substr(0, colon)).has_value();
+  if (colon == std::string::npos || names_operator(object)) return false;
+  const std::string which = object.substr(colon + 1);
+  return number(which) || which.starts_with("best") || find_run(object.substr(0, colon)).has_value();
 }
 
 int show_settings(Tool& tool) {
@@ -438,14 +442,14 @@ int run(Tool& tool, const Arguments& arguments) {
     return subject ? show_subject(tool, *subject, arguments)
                    : tool.fail(subject.error(), exit_of_name(subject.error()));
   }
-  if (object == "-" || object.find(':') != std::string::npos || Registry<Operator>::instance().find(object) ||
-      std::filesystem::is_regular_file(object, ec)) {
+  if (object == "-" || names_operator(object) || std::filesystem::is_regular_file(object, ec)) {
     if (int exit = check_form(tool, arguments, kProgramForms)) return exit;
     return show_program(tool, object, arguments);
   }
-  std::string near = did_you_mean(object, objects());
-  std::string list;
-  for (const std::string& o : objects()) list += (list.empty() ? "" : ", ") + o;
+  std::vector<std::string> names = objects();
+  std::string list = fmt::format("{}", fmt::join(names, ", "));
+  for (const std::string& op : Registry<Operator>::instance().names()) names.push_back(op);
+  std::string near = did_you_mean(object, names);
   return tool.usage(fmt::format("nothing to show is called \"{}\", and there is no such file", object),
                     near.empty() ? "show one of: " + list : fmt::format("did you mean \"{}\"?", near));
 }

@@ -159,7 +159,7 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
     auto found = find_run(named);
     if (found) {
       auto state = replay_run(*found);
-      if (!state) return tool.fail(state.error());
+      if (!state) return tool.fail(state.error(), exit_of_name(state.error()));
       if (!state->start) return tool.fail(Refusal(run_differs, fmt::format("{} holds no start of a run", *found)));
       run.before = std::move(*state);
       run.resumed = true;
@@ -200,7 +200,7 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   if (const std::string& warm = run.settings.warm_start; !run.resumed && warm != "auto" && warm != "none")
     if (auto from = find_run(warm); !from) {
       Diagnostic d = from.error().diagnostic();
-      if (d.help.empty()) d.help = "--warm-start takes auto, none or a run";
+      d.notes.push_back({"--warm-start takes auto, none or a run", {}});
       return tool.fail(std::vector{d}, exit_usage);
     }
   if (run.resumed)
