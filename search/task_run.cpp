@@ -420,8 +420,13 @@ void TaskRun::conclude(Measuring* measuring) {
   r.refused = strategy_->refusals().counts;
   if (failure_) {
     r.verdict = "not tuned: " + std::string(failure_->code());
-  } else if (good_.empty()) {
+  } else if (good_.empty() && !baseline_ok_) {
     r.verdict = "no valid candidate";
+  } else if (good_.empty()) {
+    r.verdict = "no valid candidate: the untuned program is kept";
+    r.best_ns = r.baseline_ns;
+    r.best_trace = baseline_.trace;
+    r.best_trial = baseline_.number;
   } else {
     // Contender 0 is the best of the screening; the untuned program takes part, and wins only if it was verified.
     std::vector<Trial> contenders;
@@ -431,10 +436,12 @@ void TaskRun::conclude(Measuring* measuring) {
     size_t winner = 0;
     std::optional<measure::Outcome> outcome;
     if (measuring) outcome = measuring->shoot_out(contenders);
-    r.best_ns = good_.front().seconds * 1e9;
+    if (baseline_ok_ && *r.baseline_ns < good_.front().seconds * 1e9) winner = untuned;
+    r.best_ns = winner == untuned ? *r.baseline_ns : good_.front().seconds * 1e9;
     r.verdict = "best of the screening";
     if (outcome && !outcome->measurements.empty()) {
       double best = std::numeric_limits<double>::infinity();
+      winner = 0;
       for (const measure::Measurement& x : outcome->measurements)
         if (x.n > 0 && x.median < best && (static_cast<size_t>(x.contender) != untuned || baseline_ok_))
           best = x.median, winner = static_cast<size_t>(x.contender);

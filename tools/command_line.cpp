@@ -16,7 +16,7 @@ const std::vector<Option>& global_options() {
        "what to compile for: native, a CPU name, sm_90a, ..., with :key=value,... behind it (default native)"},
       {"--db", "URL",
        "the tuning database: a path, sqlite:PATH or memory: (default ~/.local/share/tilewright/tuning.db)"},
-      {"--set", "GROUP.KEY=VALUE", "one setting, as in lower.max_code=4096", 1, true},
+      {"--set", "GROUP.KEY=VALUE", "one setting, as in search.trials=256", 1, true},
       {"--plugin", "SO", "open a plug-in first", 1, true},
       {"--json", "", "JSON on stdout: one document; of tune the events of the run, one a line (schema events)"},
       {"--config", "FILE", "settings (default $XDG_CONFIG_HOME/tilewright/config.toml)"},

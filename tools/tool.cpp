@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "support/json.h"
 
@@ -90,8 +92,12 @@ int Tool::finish(int exit) {
     std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
   }
-  // A pipe that was closed early (`tilewright show primitives | head`) is no error of ours.
-  std::fflush(stdout);
+  // A pipe that was closed early (`tilewright show primitives | head`) is no error of ours; a full disk is.
+  errno = 0;
+  if (std::fflush(stdout) != 0 && errno != EPIPE) {
+    std::fprintf(stderr, "error: the output cannot be written: %s\n", std::strerror(errno));
+    return exit_environment;
+  }
   return exit;
 }
 

@@ -17,6 +17,8 @@ TW_REFUSAL_CODE(
     "a child of the scope reads what its producers do not cover, or the scope has a WAR or an opaque dependence");
 // complete, reduction, either, compact
 TW_REFUSAL_CODE(iter_not_spatial, "iter-not-spatial", "every iter of the block must be spatial");
+TW_REFUSAL_CODE(instances_share_an_output, "instances-share-an-output",
+                "different values of the spatial iters write the same element, so that the last one counts");
 TW_REFUSAL_CODE(block_not_sole_writer, "block-not-sole-writer", "another block of the scope writes the same buffer");
 TW_REFUSAL_CODE(block_reads_its_output, "block-reads-its-output", "the block reads a buffer that it writes");
 TW_REFUSAL_CODE(block_has_no_init, "block-has-no-init", "the reduction block has no init");

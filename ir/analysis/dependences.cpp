@@ -77,6 +77,7 @@ BlockScope::BlockScope(const TreeIndex& tree, Place scope, AnalysisCache* cache)
   children_ = tree.child_blocks(scope);
   flags_ = cache ? &cache->scopes[tree.stmt(scope)->hash] : &own_;
   flags_->affine.resize(children_.size(), -1);
+  flags_->apart.resize(children_.size(), -1);
   flags_->covered.resize(children_.size(), -1);
   collect();
 }
@@ -197,6 +198,50 @@ bool BlockScope::affine_binding(Place block) {
   return flag;
 }
 
+namespace {
+
+/// Whether the spatial iters can be told from the indices of every write: bare iters, or a quasi-affine map that can be
+/// inverted. Writes of whole ranges are taken at their word.
+bool writes_apart(const Block& b) {
+  for (const BufferRegion& w : b.writes) {
+    std::vector<Expr> indices;
+    bool point = true;
+    for (const Range& r : w.region) {
+      indices.push_back(r.min);
+      point = point && is_const(r.extent, 1);
+    }
+    std::vector<VarRange> spatial;
+    bool bare = true;
+    for (const Iter& iter : b.iters) {
+      if (iter.type != IterType::spatial || is_const(iter.dom.extent, 1)) continue;
+      const bool used =
+          std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return uses_var(e, iter.var.get()); });
+      if (!used) return false;
+      bare = bare && std::any_of(indices.begin(), indices.end(),
+                                 [&](const Expr& e) { return as<VarNode>(e) == iter.var.get(); });
+      spatial.push_back({iter.var, iter.dom});
+    }
+    if (bare || !point) continue;
+    Analyzer facts;
+    IterMap map = detect_iter_map(indices, spatial, nullptr, IterMapCheck::none, facts);
+    if (!map) continue;  // not quasi-affine: nothing is known, and the program's word counts
+    std::optional<std::vector<Expr>> back = inverse_map(map, spatial, indices, facts);
+    if (!back) return false;
+    facts.bind(spatial);
+    for (size_t i = 0; i < spatial.size(); ++i)
+      if (!facts.can_prove_equal((*back)[i], spatial[i].var)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool BlockScope::instances_apart(Place block) {
+  int8_t& flag = flags_->apart[child_of(block)];
+  if (flag < 0) flag = writes_apart(*tree_.block(block));
+  return flag;
+}
+
 bool BlockScope::region_cover(Place block) {
   int c = child_of(block);
   TW_CHECK(c >= 0, "not a child of the scope");
@@ -294,6 +339,8 @@ std::optional<Violation> BlockScope::check_complete(Place block, Place subtree) 
   for (const Iter& iter : tree_.block(block)->iters)
     if (iter.type != IterType::spatial)
       return Violation{&codes::iter_not_spatial, block, kNoPlace, nullptr, iter.var, {}};
+  if (!instances_apart(block))
+    return Violation{&codes::instances_share_an_output, block, kNoPlace, nullptr, nullptr, {}};
   if (auto v = check_sole_writer(block, subtree)) return v;
   for (const Access& r : accesses_) {
     if (r.child != c || r.write) continue;
@@ -311,6 +358,8 @@ std::optional<Violation> BlockScope::check_reduction(Place block, Place subtree)
   for (const Iter& iter : b.iters)
     if (iter.type != IterType::spatial && iter.type != IterType::reduction)
       return Violation{&codes::iter_not_spatial_or_reduction, block, kNoPlace, nullptr, iter.var, {}};
+  if (!instances_apart(block))
+    return Violation{&codes::instances_share_an_output, block, kNoPlace, nullptr, nullptr, {}};
   if (auto v = check_sole_writer(block, subtree)) return v;
   for (const BufferRegion& w : b.writes)
     for (const Range& r : w.region)

@@ -41,7 +41,7 @@ std::string describe(const Violation&, const TreeIndex&);
 
 /// Results by content of a scope block. Belongs to one schedule (one thread); entries survive its rewrites.
 struct ScopeFlags {
-  std::vector<int8_t> affine, covered;  ///< by child: -1 unknown, 0, 1
+  std::vector<int8_t> affine, covered, apart;  ///< by child: -1 unknown, 0, 1
 };
 struct AnalysisCache {
   std::unordered_map<Hash64, ScopeFlags> scopes;
@@ -68,6 +68,8 @@ class BlockScope {
   std::vector<Place> output_blocks() const;
 
   bool affine_binding(Place block);
+  /// No two values of the block's spatial iters are known to write one element.
+  bool instances_apart(Place block);
   bool region_cover(Place block);
   bool stage_pipeline() { return !check_stage_pipeline(); }
 

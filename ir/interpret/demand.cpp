@@ -9,6 +9,7 @@
 
 #include "ir/build.h"
 #include "ir/interpret/access_compiler.h"
+#include "ir/visit.h"
 
 namespace tilewright::interpreter {
 
@@ -50,6 +51,16 @@ class DemandCompiler : public AccessCompiler {
     return not_possible(fmt::format("block \"{}\" {}", b.name, why));
   }
 
+  static bool reads(const Expr& e, const BufferNode& buffer) {
+    bool found = false;
+    walk(e, [&](const Expr& x) {
+      const Load* l = as<Load>(x);
+      found = found || (l && l->buffer.get() == &buffer);
+      return !found;
+    });
+    return found;
+  }
+
   Status stage(const Stmt& nest) {
     std::vector<const For*> loops;
     Stmt s = nest;
@@ -66,6 +77,7 @@ class DemandCompiler : public AccessCompiler {
       return refuse_block(*b, "has a predicate, allocations or aliases");
     if (index_of(update->buffer.get()) >= 0) return refuse_block(*b, "writes a buffer that another block writes");
     if (init && init->buffer.get() != update->buffer.get()) return refuse_block(*b, "initialises another buffer");
+    if (!init && reads(update->value, *update->buffer)) return refuse_block(*b, "updates its buffer in place");
 
     Context before = enter_block(b->name);
     new_statement();

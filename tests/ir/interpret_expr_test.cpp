@@ -451,6 +451,13 @@ TEST(InterpretElements, ProgramsThatCannotBeCutAreRefused) {
     return values ? "not refused" : values.error().diagnostic().message;
   };
   EXPECT_EQ(refused(R"(
+    for i in range(8):
+        with T.sblock("in_place"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = B[vi] + A[0, vi]
+)"),
+            "elements cannot be computed on demand: block \"in_place\" updates its buffer in place");
+  EXPECT_EQ(refused(R"(
     for i, k in T.grid(8, 4):
         with T.sblock("last"):
             vi, vk = T.axis.remap("SS", [i, k])

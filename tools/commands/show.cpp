@@ -9,6 +9,7 @@
 #include "costmodel/metrics.h"
 #include "ir/operation.h"
 #include "ir/print.h"
+#include "schedule/intrinsics/intrinsic.h"
 #include "schedule/primitive.h"
 #include "schedule/target.h"
 #include "search/space.h"
@@ -342,14 +343,13 @@ int show_metrics(Tool& tool) {
 }
 
 /// What a Call may name: with `all`, mathematics too; else what stands for instructions of the hardware.
-int show_operations(Tool& tool, const std::string& object, bool all) {
+int show_operations(Tool& tool) {
   static constexpr const char* groups[] = {"math", "integer", "control", "pointer", "lanes", "extern_call", "hardware"};
   static constexpr const char* effects[] = {"pure", "reads", "opaque"};
   Json list = Json::array();
   for (const auto& [name, entry] : Registry<Operation>::instance().entries()) {
     const Operation& op = entry.value;
     const char* group = groups[static_cast<size_t>(op.group)];
-    if (!all && op.group != OpGroup::hardware && op.group != OpGroup::lanes) continue;
     const char* effect = effects[static_cast<size_t>(op.effect)];
     std::string arguments = op.max_args < 0              ? fmt::format("{} or more", op.min_args)
                             : op.min_args == op.max_args ? fmt::format("{}", op.min_args)
@@ -362,8 +362,19 @@ int show_operations(Tool& tool, const std::string& object, bool all) {
                     {"max_args", op.max_args},
                     {"doc", entry.doc}});
   }
-  if (list.empty()) tool.say("none is registered in this build; `show operations` lists the mathematics\n");
-  tool.field(object, std::move(list));
+  tool.field("operations", std::move(list));
+  return exit_yes;
+}
+
+int show_intrinsics(Tool& tool) {
+  Json list = Json::array();
+  for (const auto& [name, entry] : Registry<TensorIntrinsic>::instance().entries()) {
+    std::string needs;
+    for (const std::string& feature : entry.value.features) needs += (needs.empty() ? "" : ", ") + feature;
+    tool.print(fmt::format("{:<24} {}\n{:<24} needs {}\n", name, entry.doc, "", needs));
+    list.push_back({{"name", name}, {"doc", entry.doc}, {"features", entry.value.features}});
+  }
+  tool.field("intrinsics", std::move(list));
   return exit_yes;
 }
 
@@ -432,7 +443,8 @@ int run(Tool& tool, const Arguments& arguments) {
   if (object == "refusals") return show_refusals(tool);
   if (object == "features") return show_features(tool);
   if (object == "metrics") return show_metrics(tool);
-  if (object == "intrinsics" || object == "operations") return show_operations(tool, object, object == "operations");
+  if (object == "intrinsics") return show_intrinsics(tool);
+  if (object == "operations") return show_operations(tool);
   for (const Listing& l : listings)
     if (object == l.object) return show_registry(tool, object, l.registry);
   std::error_code ec;
