@@ -59,6 +59,11 @@ Result<CompiledObject> compile(const lowering::LoweredFunction& function, const 
   return found->compile(function, target, options);
 }
 
+Result<std::string> toolchain(const Target& target) {
+  TW_TRY(const CodeGenerator* found, generator(kind_of(target)));
+  return fmt::format("tilewright {}, {}", TILEWRIGHT_VERSION, found->version);
+}
+
 Status check_generated(const Function& function, const Target& target) {
   TW_TRY(const CodeGenerator* found, generator(kind_of(target)));
   std::optional<DType> unknown = unknown_dtype(function.body, found->dtypes);

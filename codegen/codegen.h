@@ -58,6 +58,9 @@ class LoadedCode {
 
 Result<CompiledObject> compile(const lowering::LoweredFunction&, const Target&, const CodegenOptions& = {});
 
+/// Name and versions of what builds for a target, as results depend on them: "tilewright 0.1.0, LLVM 22.1.8".
+Result<std::string> toolchain(const Target&);
+
 /// Whether code can be generated for what `function` computes with, before anything is lowered or built. Refused with
 /// what can be: no generator for this kind of target, or an element type that its generator only moves.
 Status check_generated(const Function& function, const Target&);
@@ -73,6 +76,7 @@ Result<std::unique_ptr<LoadedCode>> load_objects(std::span<const std::string> ob
 struct CodeGenerator {
   static constexpr const char* registry_name = "code generator";
   std::vector<DType> dtypes;  ///< that it computes with; others can only be copied
+  std::string version;        ///< of what it is made of: "LLVM 22.1.8"
   std::function<Result<CompiledObject>(const lowering::LoweredFunction&, const Target&, const CodegenOptions&)> compile;
   std::function<Result<std::unique_ptr<LoadedCode>>(std::span<const std::string>)> load_objects;  ///< CPU only
 };

@@ -63,14 +63,15 @@ Result<Schedule> scheduled(const ExportRequest& r) {
   return std::move(replayed.schedule);
 }
 
-Result<codegen::CompiledObject> build(const Function& f, const std::string& symbol, const Target& target) {
+Result<codegen::CompiledObject> build(const Function& f, const std::string& symbol, const ExportRequest& r) {
   auto named = std::make_unique<Function>(f);
   named->name = symbol;
   named->attrs["global_symbol"] = symbol;
   FunctionRef function(named.release());
-  TW_TRY_VOID(codegen::check_generated(*function, target));
-  TW_TRY(lowering::LoweredFunction lowered, lowering::lower(*function, target));
-  return codegen::compile(lowered, target);
+  TW_TRY_VOID(codegen::check_generated(*function, r.target));
+  TW_TRY(lowering::LowerOptions options, lowering::LowerOptions::parse(r.lower));
+  TW_TRY(lowering::LoweredFunction lowered, lowering::lower(*function, r.target, options));
+  return codegen::compile(lowered, r.target);
 }
 
 /// Beside the core library, as built and as installed.
@@ -89,9 +90,8 @@ Result<std::string> runtime_file(const std::string& name) {
 
 Status add_cpu(const ExportRequest& r, std::vector<ExportFile>& files, std::vector<std::string>& objects) {
   TW_TRY(Schedule s, scheduled(r));
-  TW_TRY(codegen::CompiledObject kernel, build(s.function(), r.name + "_kernel", r.target));
-  TW_TRY(codegen::CompiledObject reference,
-         build(Schedule(r.program).function(), r.name + "_reference_kernel", r.target));
+  TW_TRY(codegen::CompiledObject kernel, build(s.function(), r.name + "_kernel", r));
+  TW_TRY(codegen::CompiledObject reference, build(Schedule(r.program).function(), r.name + "_reference_kernel", r));
   files.push_back(
       {r.name + ".h", export_header(r, s.function(), kernel.workspace_bytes, kernel.workspace_slice_bytes)});
   files.push_back({r.name + ".o", kernel.object});

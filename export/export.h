@@ -3,6 +3,8 @@
 // give the same bytes.
 #pragma once
 
+#include <map>
+
 #include "ir/program.h"
 #include "schedule/target.h"
 #include "schedule/trace.h"
@@ -22,8 +24,9 @@ struct ExportRequest {
   ProgramRef program;  ///< unscheduled
   std::string trace;   ///< JSON; empty: the unscheduled program
   Target target;
-  std::string record;    ///< id, or empty
-  std::string measured;  ///< device and time as measured, in words; empty: not said
+  std::map<std::string, std::string> lower;  ///< options of lowering, as it was measured with
+  std::string record;                        ///< id, or empty
+  std::string measured;                      ///< device and time as measured, in words; empty: not said
 };
 
 struct ExportFile {

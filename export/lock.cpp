@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/parse.h"
+#include "lowering/options.h"
 #include "support/reflect_json.h"
 #include "support/schema.h"
 
@@ -62,7 +63,17 @@ Result<ExportRequest> request_of(const LockedKernel& kernel) {
     return refuse(lock_invalid,
                   fmt::format("the program of {} cannot be read: {}", kernel.name, parsed.error().front().message));
   TW_TRY(Target target, parse_target(kernel.target));
-  return ExportRequest{kernel.name, kernel.task, parsed->program, kernel.trace, target, kernel.record, kernel.measured};
+  ExportRequest request;
+  request.name = kernel.name;
+  request.title = kernel.task;
+  request.program = parsed->program;
+  request.trace = kernel.trace;
+  request.target = std::move(target);
+  if (auto lower = kernel.measured_on.find("lower"); lower != kernel.measured_on.end())
+    request.lower = lowering::LowerOptions::split(lower->second);
+  request.record = kernel.record;
+  request.measured = kernel.measured;
+  return request;
 }
 
 }  // namespace tilewright

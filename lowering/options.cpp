@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <sstream>
 #include <vector>
 
 namespace tilewright::lowering {
@@ -46,6 +48,20 @@ Status read(std::string_view name, const std::string& text, std::string& out) {
 
 }  // namespace
 
+std::string LowerOptions::fallback(std::string_view option) {
+  std::string out;
+  for_each_named_field(LowerOptions(), [&](std::string_view name, const auto& v) {
+    if (name == option) out = value_text(v);
+  });
+  return out;
+}
+
+std::string LowerOptions::expected(std::string_view option) {
+  if (auto words = choices().find(option); words != choices().end())
+    return fmt::format("{}", fmt::join(words->second, " or "));
+  return option == "max_code" ? "a positive whole number" : "on or off";
+}
+
 std::string LowerOptions::text() const {
   std::map<std::string_view, std::string> defaults;
   const LowerOptions plain;
@@ -55,6 +71,15 @@ std::string LowerOptions::text() const {
     if (value_text(v) != defaults[name]) parts.push_back(fmt::format("{}={}", name, value_text(v)));
   });
   return fmt::format("{}", fmt::join(parts, ","));
+}
+
+std::map<std::string, std::string> LowerOptions::split(const std::string& text) {
+  std::map<std::string, std::string> out;
+  std::istringstream in(text);
+  for (std::string option; std::getline(in, option, ',');)
+    if (size_t equal = option.find('='); equal != std::string::npos)
+      out[option.substr(0, equal)] = option.substr(equal + 1);
+  return out;
 }
 
 Result<LowerOptions> LowerOptions::parse(const std::map<std::string, std::string>& options) {

@@ -29,6 +29,12 @@ struct LowerOptions {
 
   /// "fp_contract=off,max_code=4096": only what differs from the defaults, in declaration order.
   std::string text() const;
+  /// The default of one option, as text.
+  static std::string fallback(std::string_view option);
+  /// Values of one option, in words: "on or off", "a positive whole number".
+  static std::string expected(std::string_view option);
+  /// text() as a map for parse().
+  static std::map<std::string, std::string> split(const std::string& text);
   static Result<LowerOptions> parse(const std::map<std::string, std::string>& options);
 };
 

@@ -15,6 +15,7 @@ measure::Job Measuring::make_job(const Trial& trial, double incumbent_ns) const 
   job.program = task.program_text;
   job.target = task.target.text();
   job.contenders = {{trial.trace, trial.trace_key}};
+  job.build.options = options_.lower;
   job.run.mode = options_.mode;
   job.run.threads = options_.run_threads;
   job.run.incumbent_ns = incumbent_ns;

@@ -46,6 +46,7 @@ struct TunerOptions {
   std::vector<std::string> baselines;  ///< by task: trace JSON of what is compared with; empty: the untuned program
   int64_t first_trial = 0;             ///< trial number of the first measurement
   uint64_t campaign = 0;
+  std::map<std::string, std::string> lower;  ///< options of lowering that are given, by name
   ByName<std::string> environment;  ///< device model, toolchain, …: with the target's text the key of the results
 };
 

@@ -111,8 +111,7 @@ Applied apply_trace_text(Tool& tool, const std::string& text, const std::string&
   return out;
 }
 
-Result<lowering::LowerOptions> lower_options(const Globals& globals) {
-  std::map<std::string, std::string> given;
+Result<lowering::LowerOptions> lower_options(const Globals& globals, std::map<std::string, std::string> given) {
   for (const auto& [key, value] : globals.settings)
     if (key.starts_with("lower.")) given[key.substr(6)] = value;
   return lowering::LowerOptions::parse(given);

@@ -1,6 +1,7 @@
 // What commands read: files, programs, traces, schedules.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -39,8 +40,8 @@ Applied apply_trace_text(Tool&, const std::string& text, const std::string& file
 /// An instruction as its line of the Python form.
 std::string trace_line(const Trace&, size_t instruction);
 
-/// --set lower.KEY=VALUE.
-Result<lowering::LowerOptions> lower_options(const Globals&);
+/// --set lower.KEY=VALUE, over `given`.
+Result<lowering::LowerOptions> lower_options(const Globals&, std::map<std::string, std::string> given = {});
 
 /// A non-negative integer; reports and returns nothing otherwise.
 std::optional<uint64_t> read_number(Tool&, const std::string& option, const std::string& text);

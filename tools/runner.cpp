@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "codegen/codegen.h"
+#include "lowering/options.h"
 #include "support/component.h"
 #include "tools/inputs.h"
 
@@ -32,9 +34,14 @@ Result<std::unique_ptr<measure::Measurer>> open_runner(const std::string& runner
 }
 
 Result<ByName<std::string>> environment_of(const measure::Measurer& measurer, const std::string& runner,
-                                           int run_threads) {
-  ByName<std::string> out{{"threads", fmt::format("{}", run_threads)},
-                          {"toolchain", fmt::format("tilewright {}", TILEWRIGHT_VERSION)}};
+                                           int run_threads, const Target& target, const std::string& lower) {
+  ByName<std::string> out{{"threads", fmt::format("{}", run_threads)}};
+  if (!lower.empty()) out["lower"] = lower;
+  if (runner.starts_with("fake")) {  // builds nothing
+    out["toolchain"] = fmt::format("tilewright {}", TILEWRIGHT_VERSION);
+  } else {
+    TW_TRY(out["toolchain"], codegen::toolchain(target));
+  }
   for (const measure::DeviceInfo& device : measurer.devices())
     if (device.health == "serving") {
       out["device"] = fmt::format("{} {}", device.kind, device.name);
@@ -43,6 +50,12 @@ Result<ByName<std::string>> environment_of(const measure::Measurer& measurer, co
   TW_TRY(std::string fake, fake_settings(runner));
   if (!fake.empty()) out["fake"] = content_key(fake).hex();  // its times follow from these settings
   return out;
+}
+
+std::map<std::string, std::string> lower_options_of(const ByName<std::string>& environment) {
+  auto found = environment.find("lower");
+  return found == environment.end() ? std::map<std::string, std::string>{}
+                                    : lowering::LowerOptions::split(found->second);
 }
 
 measure::Outcome run_job(measure::Measurer& measurer, measure::Job job) {

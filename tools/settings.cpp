@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "costmodel/model.h"
+#include "lowering/options.h"
 #include "search/rules/rule.h"
 #include "search/scheduler/scheduler.h"
 #include "search/space.h"
@@ -132,66 +133,107 @@ std::optional<double> parse_duration(const std::string& text) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Options of lowering and code generation (lowering/options.h); they are part of what results are kept under.
+void add_lower_settings(std::vector<Setting>& settings) {
+  using lowering::LowerOptions;
+  static const std::map<std::string_view, const char*> docs{
+      {"fp_contract", "a*b + c may become one fused operation"},
+      {"keep_rounding", "16-bit and 8-bit floats are rounded after each operation of the program"},
+      {"denormals", "denormal numbers: as IEEE 754 says, or flushed to zero"},
+      {"math", "precision of exp, log and the like"},
+      {"index", "width of index arithmetic"},
+      {"async_copy", "of GPUs: asynchronous copies"},
+      {"smem_reuse", "of GPUs: buffers in shared memory may overlap"},
+      {"sync", "of GPUs: where barriers come from"},
+      {"check_bounds", "every access is tested, and a kernel that fails a test returns an error"},
+      {"max_code", "statements of a lowered program; larger ones are refused"}};
+  for_each_named_field(LowerOptions(), [&](std::string_view field, const auto&) {
+    const std::string key(field);
+    settings.push_back({"lower." + key, docs.at(field), false,
+                        [key](const TuneSettings& s) {
+                          auto given = s.tuner.lower.find(key);
+                          return given == s.tuner.lower.end() ? LowerOptions::fallback(key) : given->second;
+                        },
+                        [key](TuneSettings& s, const std::string& value) {
+                          if (!LowerOptions::parse({{key, value}})) return false;
+                          if (value == LowerOptions::fallback(key))
+                            s.tuner.lower.erase(key);
+                          else
+                            s.tuner.lower[key] = value;
+                          return true;
+                        },
+                        LowerOptions::expected(field), ""});
+  });
+}
+
+}  // namespace
+
 const std::vector<Setting>& all_settings() {
   using O = TunerOptions;
-  static const std::vector<Setting> settings{
-      number<&O::batch, 1>("search.batch", "candidates", "per round from 64 results on"),
-      {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
-       [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget,
-       "a time such as 90s, 20m or 2h", "time"},
-      {"search.baseline",
-       "what times are compared with: default (the untuned program), previous (the best of the last "
-       "run of the same task), or the file of a trace",
-       true, [](const TuneSettings& s) { return s.baseline; },
-       [](TuneSettings& s, const std::string& value) { return s.baseline = value, !value.empty(); },
-       "default, previous or a file", ""},
-      name_of<&O::cost_model, CostModelFactory>("search.cost_model", "cost model; empty: gbdt"),
-      number<&O::finalists, 1>("search.finalists", "candidates", "that the final comparison measures again", true),
-      number<&O::first_batch, 1>("search.first_batch", "candidates", "per round below 64 results"),
-      number<&O::generations, 0>("search.generations", "generations", "of evolutionary search in a round"),
-      number<&O::lag, -1>("search.lag", "rounds",
-                          "that the search is ahead of the measurements, so that both go on at the same time; "
-                          "-1: as the preset says (tilewright 1, metaschedule 0)"),
-      number<&O::population, 0>("search.population", "candidates",
-                                "of one generation of evolutionary search; 0: 512 with metaschedule, else 256"),
-      preset_setting(),
-      name_of<&O::scheduler, TaskSchedulerFactory>("search.scheduler",
-                                                   "which task gets the next round: gradient or round-robin"),
-      number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),
-      name_of<&O::space, SpaceFunction>("search.space", "registered design space; empty: the rules"),
-      text<&O::space_file>("search.space_file", "name of the schedule file that is the design space"),
-      text<&O::space_text>("search.space_text", "text of that file"),
-      name_of<&O::strategy, StrategyFactory>("search.strategy", "search strategy; empty: as the preset says"),
-      number<&O::threads, 1>("search.threads", "threads", "of the search; results do not depend on it"),
-      number<&O::trials, 1>("search.trials", "trials", "measured candidates per task", true),
-      {"search.until_no_gain", "a task ends after five rounds without 0.5 % of gain", true,
-       [](const TuneSettings& s) { return std::string(s.tuner.until_no_gain ? "true" : "false"); }, set_until_no_gain,
-       "true or false", ""},
-      {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names", "",
-       registered<ScheduleRule>},
-      {"database.reuse",
-       "results of the same workload, target and protocol that the database holds: reuse or remeasure", false,
-       [](const TuneSettings& s) { return std::string(s.reuse ? "reuse" : "remeasure"); },
-       [](TuneSettings& s, const std::string& text) {
-         s.reuse = text == "reuse";
-         return s.reuse || text == "remeasure";
-       },
-       "reuse or remeasure", ""},
-      {"database.url", "where results are kept: a path, sqlite:PATH or memory:; empty: the default place", true,
-       [](const TuneSettings& s) { return s.database; },
-       [](TuneSettings& s, const std::string& text) { return s.database = text, true; }, "text", ""},
-      {"database.warm_start", "traces to measure first: auto (from the database), none, or a run", false,
-       [](const TuneSettings& s) { return s.warm_start; },
-       [](TuneSettings& s, const std::string& text) { return s.warm_start = text, !text.empty(); },
-       "auto, none or a run", ""},
-      {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
-       [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode,
-       "cold, warm or cold_sustained", ""},
-      {"measure.runner", "where candidates are measured: local, fake or fake:FILE", true,
-       [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE", ""},
-      number<&O::run_threads, 1>("measure.threads", "threads",
-                                 "of the measured kernel; the target's cores unless given"),
-  };
+  static const std::vector<Setting> settings = [] {
+    std::vector<Setting> all{
+        number<&O::batch, 1>("search.batch", "candidates", "per round from 64 results on"),
+        {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
+         [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget,
+         "a time such as 90s, 20m or 2h", "time"},
+        {"search.baseline",
+         "what times are compared with: default (the untuned program), previous (the best of the last "
+         "run of the same task), or the file of a trace",
+         true, [](const TuneSettings& s) { return s.baseline; },
+         [](TuneSettings& s, const std::string& value) { return s.baseline = value, !value.empty(); },
+         "default, previous or a file", ""},
+        name_of<&O::cost_model, CostModelFactory>("search.cost_model", "cost model; empty: gbdt"),
+        number<&O::finalists, 1>("search.finalists", "candidates", "that the final comparison measures again", true),
+        number<&O::first_batch, 1>("search.first_batch", "candidates", "per round below 64 results"),
+        number<&O::generations, 0>("search.generations", "generations", "of evolutionary search in a round"),
+        number<&O::lag, -1>("search.lag", "rounds",
+                            "that the search is ahead of the measurements, so that both go on at the same time; "
+                            "-1: as the preset says (tilewright 1, metaschedule 0)"),
+        number<&O::population, 0>("search.population", "candidates",
+                                  "of one generation of evolutionary search; 0: 512 with metaschedule, else 256"),
+        preset_setting(),
+        name_of<&O::scheduler, TaskSchedulerFactory>("search.scheduler",
+                                                     "which task gets the next round: gradient or round-robin"),
+        number<&O::seed, 0>("search.seed", "", "of the search and of the inputs"),
+        name_of<&O::space, SpaceFunction>("search.space", "registered design space; empty: the rules"),
+        text<&O::space_file>("search.space_file", "name of the schedule file that is the design space"),
+        text<&O::space_text>("search.space_text", "text of that file"),
+        name_of<&O::strategy, StrategyFactory>("search.strategy", "search strategy; empty: as the preset says"),
+        number<&O::threads, 1>("search.threads", "threads", "of the search; results do not depend on it"),
+        number<&O::trials, 1>("search.trials", "trials", "measured candidates per task", true),
+        {"search.until_no_gain", "a task ends after five rounds without 0.5 % of gain", true,
+         [](const TuneSettings& s) { return std::string(s.tuner.until_no_gain ? "true" : "false"); }, set_until_no_gain,
+         "true or false", ""},
+        {"search.without_rules", "rules that are left out, separated by commas", false, get_rules, set_rules, "names",
+         "", registered<ScheduleRule>},
+        {"database.reuse",
+         "results of the same workload, target and protocol that the database holds: reuse or remeasure", false,
+         [](const TuneSettings& s) { return std::string(s.reuse ? "reuse" : "remeasure"); },
+         [](TuneSettings& s, const std::string& text) {
+           s.reuse = text == "reuse";
+           return s.reuse || text == "remeasure";
+         },
+         "reuse or remeasure", ""},
+        {"database.url", "where results are kept: a path, sqlite:PATH or memory:; empty: the default place", true,
+         [](const TuneSettings& s) { return s.database; },
+         [](TuneSettings& s, const std::string& text) { return s.database = text, true; }, "text", ""},
+        {"database.warm_start", "traces to measure first: auto (from the database), none, or a run", false,
+         [](const TuneSettings& s) { return s.warm_start; },
+         [](TuneSettings& s, const std::string& text) { return s.warm_start = text, !text.empty(); },
+         "auto, none or a run", ""},
+        {"measure.mode", "caches while timing: cold, warm or cold_sustained", false,
+         [](const TuneSettings& s) { return std::string(to_string(s.tuner.mode)); }, set_mode,
+         "cold, warm or cold_sustained", ""},
+        {"measure.runner", "where candidates are measured: local, fake or fake:FILE", true,
+         [](const TuneSettings& s) { return s.runner; }, set_runner, "local, fake or fake:FILE", ""},
+        number<&O::run_threads, 1>("measure.threads", "threads",
+                                   "of the measured kernel; the target's cores unless given"),
+    };
+    add_lower_settings(all);
+    return all;
+  }();
   return settings;
 }
 

@@ -3,6 +3,7 @@
 // through this table. The strongest wins: flag > --set > environment > campaign file > configuration file > default.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -26,9 +27,9 @@ struct Setting {
   std::string name;  ///< "search.trials"
   std::string doc;
   bool limit = false;  ///< may change when a run goes on
-  std::string (*get)(const TuneSettings&) = nullptr;
+  std::function<std::string(const TuneSettings&)> get;
   /// False: the text is no value of this setting; `expected` says what is.
-  bool (*set)(TuneSettings&, const std::string& text) = nullptr;
+  std::function<bool(TuneSettings&, const std::string& text)> set;
   std::string expected;
   std::string unit;
   std::vector<std::string> (*names)() =

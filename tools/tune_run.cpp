@@ -9,6 +9,7 @@
 #include <map>
 
 #include "ir/parse.h"
+#include "lowering/options.h"
 #include "support/append_file.h"
 #include "tools/database.h"
 #include "tools/objects.h"
@@ -151,7 +152,9 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
   if (options.budget_s > 0) options.budget_s = std::max(1e-3, options.budget_s - run.before.elapsed_s);
 
   TW_TRY(auto measurer, open_runner(run.settings.runner, options.campaign));
-  TW_TRY(options.environment, environment_of(*measurer, run.settings.runner, options.run_threads));
+  TW_TRY(auto lower, lowering::LowerOptions::parse(options.lower));
+  TW_TRY(options.environment,
+         environment_of(*measurer, run.settings.runner, options.run_threads, run.tasks.front().target, lower.text()));
   TW_TRY_VOID(check_environment(run, options.environment));
   TW_TRY(Earlier earlier, earlier_of(run, options));
   std::optional<Saving> saving;

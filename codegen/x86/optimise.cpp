@@ -1,6 +1,7 @@
 // LLVM passes, object file, report: what `compile` of the CPU does. Pass list: lowering.md §2.3.
 #include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Analysis/LoopAnalysisManager.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -214,8 +215,9 @@ std::vector<DType> computed_dtypes() {
   return types;
 }
 
-const Register<CodeGenerator> cpu{"cpu", "x86-64 through LLVM",
-                                  CodeGenerator{computed_dtypes(), compile_x86, load_objects_jit}};
+const Register<CodeGenerator> cpu{
+    "cpu", "x86-64 through LLVM",
+    CodeGenerator{computed_dtypes(), "LLVM " LLVM_VERSION_STRING, compile_x86, load_objects_jit}};
 
 }  // namespace
 

@@ -105,7 +105,9 @@ tl::expected<BuildProduct, BuildFailure> build(const BuildRequest& request) {
   product.artifact = std::move(*linked);
   product.entry = {object->entry, static_cast<uint64_t>(object->workspace_bytes),
                    static_cast<uint64_t>(object->workspace_slice_bytes)};
-  product.report.toolchain = fmt::format("tilewright {}", TILEWRIGHT_VERSION);
+  auto toolchain = codegen::toolchain(*target);
+  if (!toolchain) return fail(TrialStatus::build_error, toolchain.error());
+  product.report.toolchain = std::move(*toolchain);
   product.report.warnings = object->report.notes;
   if (wants("llvm")) product.report.dumps["llvm"] = object->llvm_ir;
   if (wants("llvm-raw")) product.report.dumps["llvm-raw"] = object->llvm_ir_raw;

@@ -35,7 +35,7 @@ ExportRequest request() {
       "sch.parallel(i)\nsch.vectorize(j1)\nsch.decompose_reduction(\"C\", k)\n",
       "trace", s);
   TW_CHECK(ran, "{}", ran ? "" : render_text(ran.error()[0]));
-  return {"gemm_test", "gemm 33x40x17 float32", parsed->program, trace_to_json(s.trace()), native_target(), "", ""};
+  return {"gemm_test", "gemm 33x40x17 float32", parsed->program, trace_to_json(s.trace()), native_target(), {}, "", ""};
 }
 
 std::string run(const std::string& command, int* status) {

@@ -138,7 +138,35 @@ TEST_F(TuneDatabase, OnlyResultsOfTheSameDeviceProtocolAndProgramCount) {
   ok({"tune", "--op", "gemm:m=64,n=64,k=32", "--target", "x86-64-v3:cores=2", "--runner", "fake", "--trials", "8",
       "--strategy", "replay_trace", "--run", "program"});
   EXPECT_EQ(measured(state("program")), 10u);
-  EXPECT_EQ(db({"best"})["best"].size(), 5u);
+  ok(tune({"--run", "lower", "--set", "lower.fp_contract=off"}));
+  EXPECT_EQ(measured(state("lower")), 10u);
+  EXPECT_EQ(state("lower").tasks.at(0).start.environment.at("lower"), "fp_contract=off");
+  ok(tune({"--run", "default", "--set", "lower.fp_contract=on"}));
+  EXPECT_EQ(measured(state("default")), 0u) << "a default that is given is still the default";
+  EXPECT_EQ(db({"best"})["best"].size(), 6u);
+}
+
+TEST_F(TuneDatabase, WhatBuildsAndHowIsPartOfAResult) {
+  // A real build: the fake device makes none.
+  ok({"tune", "--op", "gemm:m=16,n=16,k=16", "--trials", "1", "--set", "lower.fp_contract=off", "--run",
+      "runs/x-a31f"});
+  RunState run = state("runs/x-a31f");
+  const auto& environment = run.tasks.at(0).start.environment;
+  EXPECT_EQ(environment.at("lower"), "fp_contract=off");
+  EXPECT_NE(environment.at("toolchain").find(", LLVM "), std::string::npos) << environment.at("toolchain");
+  const std::string trial = "a31f:" + std::to_string(*run.tasks.at(0).done->best_trial);
+  Json again = this->run({"replay", trial, "--check", "--json"}).json();
+  EXPECT_EQ(again["artifact"], "same") << again;  // built with the same options
+  EXPECT_FALSE(again.contains("median_ns")) << again;
+  EXPECT_TRUE(this->run({"replay", trial, "--check", "--measure", "--json"}).json().contains("median_ns"));
+  const std::string assembly = this->run({"show", trial, "--as", "llvm"}).out;
+  EXPECT_EQ(assembly.find("contract"), std::string::npos) << "shown as it was measured";
+  EXPECT_NE(this->run({"show", trial, "--as", "llvm", "--set", "lower.fp_contract=on"}).out.find("contract"),
+            std::string::npos);
+  for (const char* bad : {"lower.fp_contract=maybe", "lower.max_code=0", "lower.fp_contact=off"})
+    EXPECT_EQ(this->run({"tune", "--dry-run", "--set", bad}).code, 2) << bad;
+  write("c.toml", "[lower]\nmath = \"fast\"\n[[task]]\nop = \"gemm\"\ngrid = { m = 8, n = 8, k = 8 }\n");
+  EXPECT_EQ(this->run({"tune", "c.toml", "--dry-run"}).code, 0);
 }
 
 TEST_F(TuneDatabase, TracesOfTheSameClassAreMeasuredFirst) {

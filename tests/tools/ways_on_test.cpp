@@ -119,5 +119,25 @@ TEST_F(WaysOn, WhatAUserWroteDoesNotSteerTheTerminal) {
   }
 }
 
+TEST_F(WaysOn, NewPluginsAreWrittenOnce) {
+  Ran ran = run({"plugin", "new", "acme", "--kind", "mutator"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(read("acme/mutator.cpp").find("\"acme.swap\""), std::string::npos);
+  EXPECT_NE(read("acme/CMakeLists.txt").find("tilewright_add_plugin(acme SOURCES plugin.cpp mutator.cpp)"),
+            std::string::npos);
+  EXPECT_EQ(run({"plugin", "new", "acme"}).code, 2) << "it is there already";
+  EXPECT_EQ(run({"plugin", "new", "../acme"}).code, 2);
+  EXPECT_EQ(run({"plugin", "new"}).code, 2);
+  answers({"plugin", "new", "other", "--kind", "muttaor"}, 2, "did you mean \"mutator\"?");
+}
+
+TEST_F(WaysOn, DoctorLooksAtARunner) {
+  Ran good = run({"doctor", "--fast", "--runner", "fake"});
+  EXPECT_NE(good.out.find("ok       runner           fake"), std::string::npos) << good.out;
+  Ran bad = run({"doctor", "--fast", "--runner", "fake:absent.json"});
+  EXPECT_EQ(bad.code, 1) << bad.out;
+  EXPECT_NE(bad.out.find("error    runner"), std::string::npos) << bad.out;
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -133,6 +133,7 @@ class Paired {
     job.program = a.program;
     job.target = target.text();
     job.contenders = {{a.trace, a.trace_key}, {b.trace, b.trace_key}};
+    job.build.options = lower_options_of(a.target);
     job.run.mode = a.space.mode;
     job.run.stage = Stage::final;
     job.run.threads = threads == a.target.end() ? std::max(1, target.cores) : std::stoi(threads->second);

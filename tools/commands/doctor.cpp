@@ -34,7 +34,8 @@ namespace {
 constexpr const char* level_names[] = {"ok", "note", "warning", "error"};
 
 int run(Tool& tool, const Arguments& arguments) {
-  DoctorContext context{arguments.has("--gpu"), tool.globals().target, tool.globals().database};
+  DoctorContext context{arguments.has("--gpu"), tool.globals().target, tool.globals().database,
+                        arguments.get("--runner")};
   Json list = Json::array();
   std::array<int, 4> counts{};
   for (const auto& [name, entry] : Registry<DoctorCheck>::instance().entries()) {
@@ -63,6 +64,7 @@ const RegisterCommand entry{"doctor",
                             "check this machine: what was measured, why it matters, how to fix it; changes nothing",
                             {{},
                              {{"--fast", "", "only what takes no time: no worker is started, nothing is timed"},
+                              {"--runner", "WHERE", "the devices of that runner too: local, fake or fake:FILE"},
                               {"--gpu", "", "a GPU is wanted: what it lacks is an error"}},
                              run}};
 

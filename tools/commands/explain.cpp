@@ -15,6 +15,7 @@
 #include "tools/inputs.h"
 #include "tools/objects.h"
 #include "tools/run_directory.h"
+#include "tools/runner.h"
 #include "tools/task_outcome.h"
 #include "tools/text_diff.h"
 
@@ -146,14 +147,17 @@ int print_step(Tool& tool, const std::vector<Step>& steps, const std::string& te
 }
 
 /// What lowering makes of the scheduled program, pass by pass.
-int print_passes(Tool& tool, const Program& program, const std::string& target_text) {
+int print_passes(Tool& tool, const Program& program, const std::string& target_text,
+                 const std::map<std::string, std::string>& lower) {
   auto target = parse_target(target_text);
   if (!target) return tool.fail(target.error());
   const Function* function = program.main();
   if (!function) return tool.fail(schedulable_function(program).error());
   std::string before;
   Json list = Json::array();
-  auto lowered = lowering::lower(*function, *target, {}, [&](const std::string& pass, const FunctionRef& f) {
+  auto options = lower_options(tool.globals(), lower);
+  if (!options) return tool.fail(options.error(), exit_usage);
+  auto lowered = lowering::lower(*function, *target, *options, [&](const std::string& pass, const FunctionRef& f) {
     std::string now = print(*f);
     std::string diff = pass.empty() ? "" : line_diff(before, now);
     if (!pass.empty()) {
@@ -261,7 +265,8 @@ int explain_trial(Tool& tool, const Arguments& arguments, const TrialName& named
   }
   if (arguments.has("--passes")) {
     Replayed replayed = replay(trace, parsed->program, Rng(0));
-    return print_passes(tool, *replayed.schedule.program(), task.start.target);
+    return print_passes(tool, *replayed.schedule.program(), task.start.target,
+                        lower_options_of(task.start.environment));
   }
   tool.print(fmt::format("trial {}:{} of {} on {}\n", id, named.trial, task.start.name, task.start.target));
   tool.field("results", print_results(tool, trial));

@@ -228,11 +228,13 @@ bool belongs(const ExportFile& file, const std::string& name) {
 /// Notes in each locked kernel what was made of it; says where that is not what the lock knew. False: with --strict
 /// that is an error.
 bool check_files(Tool& tool, Items& items, const std::vector<ExportFile>& files, const std::string& form, bool strict) {
-  const std::string toolchain = fmt::format("tilewright {}", TILEWRIGHT_VERSION);
   bool good = true;
   for (Item& item : items) {
     if (!item.locked) continue;
     LockedKernel& k = *item.locked;
+    auto named =
+        form == "cpu" ? codegen::toolchain(item.request.target) : fmt::format("tilewright {}", TILEWRIGHT_VERSION);
+    const std::string toolchain = named ? *named : "";
     if (k.toolchain != toolchain) k.files.clear();
     k.toolchain = toolchain;
     for (const ExportFile& file : files) {

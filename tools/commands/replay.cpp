@@ -122,15 +122,17 @@ class Replay {
     job.program = subject_.program;
     job.target = target->text();
     job.contenders = {{subject_.trace, subject_.trace_key}};
+    job.build.options = lower_options_of(subject_.target);
     job.run.mode = subject_.space.mode;
     job.run.threads = threads == subject_.target.end() ? std::max(1, target->cores) : std::stoi(threads->second);
     job.run.input_seed = subject_.input_seed;
-    if (arguments_.has("--check")) job.run.policy.max_samples = job.run.policy.min_samples;
+    if (!timed()) job.run.policy.max_samples = job.run.policy.min_samples;
     job.build.return_artifact = arguments_.has("--keep");
     std::string runner = arguments_.get("--runner", subject_.runner);
     auto measurer = open_runner(runner, 0);
     if (!measurer) return tool_.fail(measurer.error(), exit_environment);
-    auto environment = environment_of(**measurer, runner, job.run.threads);
+    auto environment = environment_of(**measurer, runner, job.run.threads, *target,
+                                      subject_.target.contains("lower") ? subject_.target.at("lower") : "");
     if (!environment) return tool_.fail(environment.error(), exit_environment);
     here_ = std::move(*environment);
     outcome_ = run_job(**measurer, job);
@@ -142,6 +144,7 @@ class Replay {
     return kept ? exit_yes : tool_.fail(kept.error(), exit_environment);
   }
 
+  bool timed() const { return !arguments_.has("--check") || arguments_.has("--measure"); }
   std::string artifact_now() const { return outcome_.builds.empty() ? "" : outcome_.builds.front().artifact; }
   std::string toolchain_now() const { return outcome_.builds.empty() ? "" : outcome_.builds.front().toolchain; }
 
@@ -177,7 +180,7 @@ class Replay {
       differing.push_back(line);
     }
     const measure::Measurement* m = outcome_.measurements.empty() ? nullptr : &outcome_.measurements.front();
-    if (m && m->n > 0 && !arguments_.has("--check")) {
+    if (m && m->n > 0 && timed()) {
       std::string then = subject_.n > 0 ? fmt::format("  (recorded: {} [{}, {}])", nice_time(subject_.median_ns),
                                                       nice_time(subject_.ci_lo_ns), nice_time(subject_.ci_hi_ns))
                                         : "";
@@ -232,6 +235,7 @@ const RegisterCommand entry{"replay",
                              {{"--program", "P", "of a trace file: the program file or operator"},
                               {"--runner", "WHERE", "local, fake or fake:FILE (default: as recorded)"},
                               {"--check", "", "build and check only, print no time"},
+                              {"--measure", "", "time it as well: the default, unless there is --check"},
                               {"--keep", "DIR", "write program, trace, scheduled program and kernel there"}},
                              run}};
 

@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <set>
 
 #include "support/component.h"
 #include "support/json.h"
 #include "tools/command.h"
+#include "tools/plugin_scaffold.h"
 #include "tools/tool.h"
 
 namespace tilewright::tools {
@@ -104,21 +108,57 @@ int check_plugin(Tool& tool, const std::string& path) {
   return exit_yes;
 }
 
+/// A CMake project for a plug-in, in a new folder.
+int new_plugin(Tool& tool, const Arguments& arguments) {
+  const std::string name = arguments.get("NAME"), kind = arguments.get("--kind", "rule");
+  if (name.empty() || !std::islower(static_cast<unsigned char>(name[0])) ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string::npos)
+    return tool.usage(fmt::format("plugin new: expected a name of a-z, 0-9 and _, found \"{}\"", name),
+                      "tilewright plugin new acme --kind rule");
+  const std::vector<std::string> kinds = scaffold_kinds();
+  if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+    std::string near = did_you_mean(kind, kinds);
+    return tool.usage(fmt::format("--kind: expected {}, found \"{}\"", fmt::join(kinds, ", "), kind),
+                      near.empty() ? "docs/howto/write-a-plugin.md says what else a plug-in can register"
+                                   : fmt::format("did you mean \"{}\"?", near));
+  }
+  std::error_code ec;
+  if (std::filesystem::exists(name, ec))
+    return tool.usage(fmt::format("plugin new: expected no file or folder {} here, found one", name));
+  const std::vector<ExportFile> files = scaffold(name, kind);
+  if (Status written = write_files(name, files); !written) return tool.fail(written.error(), exit_environment);
+  Json list = Json::array();
+  for (const ExportFile& file : files) {
+    tool.print(fmt::format("{}/{}\n", name, file.name));
+    list.push_back(fmt::format("{}/{}", name, file.name));
+  }
+  tool.say(fmt::format(
+      "next: cd {0} && cmake -B build -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build && tilewright plugin "
+      "check build/lib{0}.so\n",
+      name));
+  tool.field("files", std::move(list));
+  return exit_yes;
+}
+
 int plugin(Tool& tool, const Arguments& arguments) {
   std::string verb = arguments.get("VERB");
   if (verb == "ls") return list_registrations(tool);
-  if (verb != "check") return tool.usage(fmt::format("plugin: expected ls or check, found \"{}\"", verb));
-  if (!arguments.has("SO")) return tool.usage("plugin check: expected a shared object, found none");
-  return check_plugin(tool, arguments.get("SO"));
+  if (verb == "new") return new_plugin(tool, arguments);
+  if (verb != "check") return tool.usage(fmt::format("plugin: expected ls, check or new, found \"{}\"", verb));
+  if (!arguments.has("NAME")) return tool.usage("plugin check: expected a shared object, found none");
+  return check_plugin(tool, arguments.get("NAME"));
 }
 
 const RegisterCommand schema_entry{"schema", "JSON Schema of what is written", {{{"NAME", "events, ..."}}, {}, schema}};
 const RegisterCommand completion_entry{
     "completion", "a completion script for a shell", {{{"SHELL", "bash"}}, {}, completion}};
-const RegisterCommand plugin_entry{"plugin",
-                                   "ls: everything that is registered, plug-ins (--plugin) included, with its source; "
-                                   "check: open one, list what it adds",
-                                   {{{"VERB", "ls or check"}, {"SO", "check: the plug-in", false}}, {}, plugin}};
+const RegisterCommand plugin_entry{
+    "plugin",
+    "ls: everything that is registered, plug-ins (--plugin) included, with its source; "
+    "check: open one, list what it adds; new: the files of one",
+    {{{"VERB", "ls, check or new"}, {"NAME", "check: the shared object; new: the plug-in's name", false}},
+     {{"--kind", "KIND", "new: what it registers: mutator, rule (default), space or target"}},
+     plugin}};
 
 }  // namespace
 }  // namespace tilewright::tools

@@ -19,6 +19,7 @@
 #include "tools/inputs.h"
 #include "tools/objects.h"
 #include "tools/progress.h"
+#include "tools/runner.h"
 #include "tools/settings.h"
 #include "workloads/operator.h"
 
@@ -179,12 +180,14 @@ std::optional<ProgramRef> scheduled(Tool& tool, const ProgramRef& program, const
   return std::nullopt;
 }
 
-int show_lowered(Tool& tool, const Program& program, const std::string& as, const std::string& target_text) {
+/// `lower`: options that the program was measured with.
+int show_lowered(Tool& tool, const Program& program, const std::string& as, const std::string& target_text,
+                 const std::map<std::string, std::string>& lower = {}) {
   auto target = parse_target(target_text);
   if (!target) return tool.fail(target.error(), exit_usage);
   const Function* function = program.main();
   if (!function) return tool.fail(schedulable_function(program).error());
-  auto options = lower_options(tool.globals());
+  auto options = lower_options(tool.globals(), lower);
   if (!options) return tool.fail(options.error(), exit_usage);
   if (as != "lowered")
     if (Status generated = codegen::check_generated(*function, *target); !generated)
@@ -281,7 +284,7 @@ int show_subject(Tool& tool, const Subject& s, const Arguments& arguments) {
     if (!applied.errors.empty()) return tool.fail(applied.errors, exit_for_text(applied.errors));
     program = applied.schedule.program();
   }
-  if (as != "program") return show_lowered(tool, *program, as, s.target.at("target"));
+  if (as != "program") return show_lowered(tool, *program, as, s.target.at("target"), lower_options_of(s.target));
   auto text = print_as(*program, arguments.get("--dialect") == "classic" ? Dialect::classic : Dialect::current);
   if (!text) return tool.fail(text.error());
   tool.print(*text);

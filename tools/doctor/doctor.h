@@ -29,6 +29,7 @@ struct DoctorContext {
   bool gpu = false;  ///< the user wants a GPU: what a GPU lacks is an error
   std::string target;
   std::string database;  ///< --db
+  std::string runner;    ///< --runner; empty: none is looked at
 };
 
 struct DoctorCheck {
