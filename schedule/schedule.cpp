@@ -195,9 +195,10 @@ Result<const Function*> schedulable_function(const Program& program, const std::
     std::string hint = did_you_mean(name, names);
     return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
   }
-  return refuse(Refusal(no_schedulable_function,
-                        fmt::format("expected one function with blocks, found {}", listed.empty() ? "none" : listed))
-                    .with_help("name the function with --func"));
+  return refuse(
+      Refusal(no_schedulable_function,
+              fmt::format("expected one function with blocks, found {}", listed.empty() ? "none" : listed))
+          .with_help("give it a body of blocks (`with T.sblock(…):`), and call it main if there are several"));
 }
 
 namespace {
