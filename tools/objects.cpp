@@ -244,17 +244,20 @@ Result<std::vector<Subject>> winners_of(const std::string& directory, const RunS
                                         std::vector<Diagnostic>& without) {
   std::vector<Subject> out;
   for (const auto& [number, task] : run.tasks) {
+    std::string told = "has no verified result: " + why_no_winner(task);
     if (auto winner = winner_of(run, task); winner && run.trials.contains(*winner)) {
       out.push_back(subject_of({directory, run, *winner}));
-      continue;
+      if (run.trials.at(*winner).origin != "baseline") continue;
+      told = "has the untuned program as its result: " +
+             (has_valid_candidate(run, task) ? "no candidate is faster" : why_no_winner(task));
     }
-    without.push_back({run_without_result.text,
-                       fmt::format("task {} of run {} has no verified result: {}", task.start.name, run_id(directory),
-                                   why_no_winner(task)),
-                       {},
-                       {},
-                       ""});
-    without.back().warning = true;
+    Diagnostic d{run_without_result.text,
+                 fmt::format("task {} of run {} {}", task.start.name, run_id(directory), told),
+                 {},
+                 {},
+                 ""};
+    d.warning = true;
+    without.push_back(std::move(d));
   }
   if (out.empty()) return refuse(without_result(directory, run));
   return out;

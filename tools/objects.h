@@ -65,8 +65,8 @@ Subject subject_of(const TrialName&);
 Result<Subject> subject_of(Database&, const Record&);
 /// A TRIAL or a RECORD.
 Result<Subject> find_subject(const Tool&, const std::string& name);
-/// The winner of each task of a run that has one, in order of tasks; a run without any is refused. Tasks that lack one
-/// go to `without`, with the reason.
+/// The winner of each task of a run that has one, in order of tasks; a run without any is refused. Tasks that lack one,
+/// and those whose result is the untuned program, go to `without`, with the reason.
 Result<std::vector<Subject>> winners_of(const std::string& directory, const RunState&,
                                         std::vector<Diagnostic>& without);
 /// The best record of each workload, target and mode.

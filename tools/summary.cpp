@@ -30,6 +30,9 @@ void print_winners(Tool& tool, const TuneRun& run, const RunReport& report, cons
                              t.refused.empty() ? "" : "; refused while sampling: " + counts_text(t.refused)));
       continue;
     }
+    // Only the untuned program is valid: why.
+    const std::string verdict =
+        t.ok > 0 ? t.verdict : fmt::format("{} ({})", t.verdict, why_no_winner(t.stop_reason, t.trials, t.failed));
     std::string interval = t.best_lo_ns && *t.best_lo_ns > 0
                                ? fmt::format(" [{}, {}]", nice_time(*t.best_lo_ns), nice_time(*t.best_hi_ns))
                                : "";
@@ -39,7 +42,7 @@ void print_winners(Tool& tool, const TuneRun& run, const RunReport& report, cons
     if (auto roof = roof_share(row.roofline_ns, t.best_ns)) rate += fmt::format("  {:.0f} %", 100 * *roof);
     const JobResult* result = board.result(t.best_trial);
     tool.print(fmt::format(" {:<{}}  {}{}  {}{}   {}{}\n", t.name, width, nice_time(*t.best_ns), interval, ratio, rate,
-                           t.best_trial >= 0 ? fmt::format("{}:{}, {}", run.id, t.best_trial, t.verdict) : t.verdict,
+                           t.best_trial >= 0 ? fmt::format("{}:{}, {}", run.id, t.best_trial, verdict) : verdict,
                            fmt::format("{}{}", result && result->verified ? "   checked" : "",
                                        t.stop_reason == report.stop_reason ? "" : "   (" + t.stop_reason + ")")));
   }

@@ -16,6 +16,14 @@ std::optional<int64_t> winner_of(const RunState& run, const TaskState& task) {
   return only_untuned ? std::nullopt : task.best_trial;
 }
 
+bool has_valid_candidate(const RunState& run, const TaskState& task) {
+  return std::any_of(task.trials.begin(), task.trials.end(), [&](int64_t t) {
+    const TrialState& trial = run.trials.at(t);
+    return trial.origin != "baseline" && trial.settled && trial.settled->status == TrialStatus::ok &&
+           trial.settled->verified;
+  });
+}
+
 std::optional<int64_t> baseline_of(const RunState& run, const TaskState& task) {
   std::optional<int64_t> found;
   std::pair<bool, double> least;

@@ -16,6 +16,8 @@ TW_REFUSAL_CODE(run_without_result, "run-without-result", "a run, or a task of i
 /// As the run's end says; of a run that goes on or was killed, the best so far. The untuned program by itself is none.
 std::optional<int64_t> winner_of(const RunState&, const TaskState&);
 
+/// Whether a candidate of the search, and not only the untuned program, has a verified time.
+bool has_valid_candidate(const RunState&, const TaskState&);
 /// The untuned program that times are compared with: what took part in the final comparison, else the fastest.
 std::optional<int64_t> baseline_of(const RunState&, const TaskState&);
 

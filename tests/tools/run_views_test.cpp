@@ -238,8 +238,15 @@ TEST_F(WithoutResult, EveryViewSaysWhyAndWhatNext) {
 TEST_F(WithoutResult, ARunThatEndsBeforeItsFirstTrialSaysSo) {
   Ran ran = run({"tune", "--op", "gemm:m=16,n=16,k=16", "--runner", "fake", "--target", "x86-64-v3:cores=2", "--budget",
                  "0.001s", "--run", "short"});
-  EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
-  EXPECT_NE(ran.out.find("no valid candidate: the budget ended before the first trial"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("no valid candidate: the untuned program is kept (the budget ended before the first trial)"),
+            std::string::npos)
+      << ran.out;
+  Ran exported = run({"export", "short", "--as", "trace"});
+  EXPECT_EQ(exported.code, 0) << exported.err;
+  EXPECT_NE(exported.err.find("has the untuned program as its result: the budget ended before the first trial"),
+            std::string::npos)
+      << exported.err;
 }
 
 using Export = ToolTest;
