@@ -123,10 +123,10 @@ std::optional<double> parse_duration(const std::string& text) {
   while (digits < text.size() && (std::isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
     ++digits;
   if (digits == 0 || digits > 12) return std::nullopt;
+  const std::string number = text.substr(0, digits), unit = text.substr(digits);
   char* end = nullptr;
-  double value = std::strtod(text.substr(0, digits).c_str(), &end);
+  double value = std::strtod(number.c_str(), &end);
   if (*end != '\0') return std::nullopt;
-  std::string unit = text.substr(digits);
   if (unit.empty() || unit == "s") return value;
   if (unit == "m") return value * 60;
   if (unit == "h") return value * 3600;
