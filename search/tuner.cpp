@@ -37,6 +37,7 @@ struct Tuner::Impl {
   std::vector<std::unique_ptr<TaskRun>> runs;  ///< by task
   std::unique_ptr<Measuring> measuring;
   int64_t next_trial = 0, next_round = 0, seq = 0;
+  bool first_baseline = false;  ///< is being measured, whatever the budget: a run has something to say
   Clock::time_point start = Clock::now();
   RunReport report;
 
@@ -83,8 +84,8 @@ Status Tuner::Impl::set_up() {
   if (!factory) return refuse(scheduler_unknown, fmt::format("no task scheduler is called \"{}\"", options.scheduler));
   scheduler = factory->make(options.seed);
   measuring = std::make_unique<Measuring>(
-      tasks, options, measurer, [this](EventBody e) { emit(std::move(e)); }, known, [this] { return !give_up(); },
-      stop);
+      tasks, options, measurer, [this](EventBody e) { emit(std::move(e)); }, known,
+      [this] { return first_baseline ? !stop : !give_up(); }, stop);
   // Between two pieces of search: results are taken, jobs leave, and a timing gets the quiet that it asked for.
   auto pause = [this] {
     measuring->pump(std::chrono::milliseconds(0));
@@ -104,7 +105,9 @@ void Tuner::Impl::measure_baselines() {
     if (runs[i]->failure()) continue;
     std::vector<Trial> trials = runs[i]->baseline_trials();
     for (Trial& t : trials) t.number = next_trial++;
+    first_baseline = i == 0;
     runs[i]->take_baselines(trials, measuring->run(trials, std::vector<double>(tasks.size(), 0)));
+    first_baseline = false;
   }
 }
 
