@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -49,6 +50,26 @@ std::string use_write_ahead_log(SQLite::Database& database, int busy_ms) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
+}
+
+/// Neither the file nor its folder can be written to, or one of them: no process changes it by this path. SQLite is
+/// told so, for it could create neither the log nor the shared memory that it otherwise reads through.
+bool only_for_reading(const std::string& path) {
+  fs::path directory = fs::path(path).parent_path();
+  return ::access(path.c_str(), W_OK) != 0 || ::access(directory.empty() ? "." : directory.c_str(), W_OK) != 0;
+}
+
+/// Results that a writer has committed and not yet moved from its log into the file.
+bool has_log(const std::string& path) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path + "-wal", error);
+  return !error && bytes > 0;
+}
+
+std::string immutable_uri(const std::string& path) {
+  std::string uri = "file:";
+  for (char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", c) : std::string(1, c);
+  return uri + "?immutable=1";
 }
 
 [[noreturn]] void throw_refusal(Refusal refusal) { throw Refused{std::move(refusal)}; }
@@ -116,7 +137,7 @@ std::optional<int64_t> Query::integer_or_null() {
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, const DatabaseOptions& options) {
-  bool in_memory = path == ":memory:";
+  bool in_memory = path == ":memory:", reading = false;
   if (!in_memory) {
     fs::path directory = fs::path(path).parent_path();
     if (directory.empty()) directory = ".";
@@ -127,15 +148,17 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, co
       if (error)
         return refuse(database_failed, fmt::format("cannot create {}: {}", directory.string(), error.message()));
     }
+    reading = !options.write && only_for_reading(path);
     struct statfs info{};
     if (::statfs(directory.c_str(), &info) != 0)
       return refuse(database_failed, fmt::format("cannot examine {}: {}", directory.string(), std::strerror(errno)));
-    TW_TRY_VOID(check_file_system(static_cast<uint32_t>(info.f_type), path, options.allow_fuse));
+    if (!reading) TW_TRY_VOID(check_file_system(static_cast<uint32_t>(info.f_type), path, options.allow_fuse));
   }
   try {
-    std::unique_ptr<Connection> connection(new Connection(path, options));
-    connection->configure(in_memory);
-    connection->prepare_schema();
+    std::unique_ptr<Connection> connection(new Connection(path, options, reading));
+    connection->check_owner();
+    if (!reading) connection->configure(in_memory);
+    connection->prepare_schema(reading);
     return connection;
   } catch (const SQLite::Exception& e) {
     return refuse(translate(e, path));
@@ -144,12 +167,14 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, co
   }
 }
 
-Connection::Connection(const std::string& path, const DatabaseOptions& options)
+Connection::Connection(const std::string& path, const DatabaseOptions& options, bool reading)
     : path_(path),
       busy_ms_(options.busy_ms),
-      database_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, options.busy_ms) {}
+      database_(reading && !has_log(path) ? immutable_uri(path) : path,
+                reading ? SQLite::OPEN_READONLY | SQLite::OPEN_URI : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE,
+                options.busy_ms) {}
 
-void Connection::configure(bool in_memory) {
+void Connection::check_owner() {
   // Before anything is written: is it ours? Reading the header also finds a file that is no database. Tables first: who
   // creates them sets the id in the same transaction.
   int tables = database_.execAndGet("SELECT count(*) FROM sqlite_master").getInt();
@@ -157,6 +182,9 @@ void Connection::configure(bool in_memory) {
   if (found != application_id && tables > 0)
     throw_refusal(Refusal(database_foreign, fmt::format("{} is an SQLite database of another program", path_))
                       .with_help("name another file: --db sqlite:tuning.db"));
+}
+
+void Connection::configure(bool in_memory) {
   std::string mode = use_write_ahead_log(database_, busy_ms_);
   if (!in_memory && mode != "wal")
     throw_refusal(Refusal(database_file_system,
@@ -168,7 +196,7 @@ void Connection::configure(bool in_memory) {
   exec("PRAGMA temp_store = MEMORY");
 }
 
-void Connection::prepare_schema() {
+void Connection::prepare_schema(bool reading) {
   auto version = [&]() -> int {
     if (!database_.tableExists("meta")) return 0;
     SQLite::Statement query(database_, "SELECT value FROM meta WHERE name = 'schema_version'");
@@ -183,6 +211,11 @@ void Connection::prepare_schema() {
     throw_refusal(Refusal(database_newer, fmt::format("{} has schema version {}, this program knows up to {}", path_,
                                                       found, schema::schema_version))
                       .with_help("use the newer Tilewright, or another file with --db"));
+  if (reading && found < schema::schema_version)
+    throw_refusal(
+        Refusal(database_failed, fmt::format("{} has schema version {}, expected {}, and cannot be written to", path_,
+                                             found, schema::schema_version))
+            .with_help("copy it to where it can be upgraded: tilewright db upgrade --db COPY"));
   while (found < schema::schema_version) {
     SQLite::Transaction transaction(database_, SQLite::TransactionBehavior::IMMEDIATE);
     found = version();  // another process may have been quicker

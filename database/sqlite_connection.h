@@ -106,9 +106,10 @@ class Connection {
   }
 
  private:
-  Connection(const std::string& path, const DatabaseOptions&);
+  Connection(const std::string& path, const DatabaseOptions&, bool reading);
   void configure(bool in_memory);
-  void prepare_schema();
+  void check_owner();
+  void prepare_schema(bool reading);
 
   std::string path_;
   int busy_ms_;

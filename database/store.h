@@ -111,6 +111,7 @@ class Database {
 
 struct DatabaseOptions {
   bool create = true;       ///< false: refuse database-missing
+  bool write = true;        ///< false: for reading alone, so that a file that cannot be written to will do
   bool allow_fuse = false;  ///< a file system in user space may or may not keep locks: only for who knows it does
   int busy_ms = 10'000;     ///< wait for other processes
 };

@@ -118,7 +118,7 @@ bool names_record(const std::string& name) {
 }
 
 Result<std::unique_ptr<Database>> existing_database(const Tool& tool) {
-  return open_database(database_url(tool.globals().database), {.create = false});
+  return open_database(database_url(tool.globals().database), {.create = false, .write = false});
 }
 
 Result<Record> find_record(Database& database, const std::string& name) {

@@ -51,7 +51,7 @@ bool is_database(const std::string& word) {
 
 Result<Side> read_side(Tool& tool, const std::string& word) {
   if (is_database(word)) {
-    TW_TRY(auto database, open_database(database_url(word), {.create = false}));
+    TW_TRY(auto database, open_database(database_url(word), {.create = false, .write = false}));
     return best_of(*database);
   }
   std::error_code ec;

@@ -26,12 +26,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+enum class Access : uint8_t { reads, writes, creates };
+
 struct Verb {
   const char* name;
   const char* words;  ///< what it takes, as --help shows it
   const char* doc;
   size_t least, most;  ///< number of words
-  bool create;         ///< makes a database that is not there
+  Access access;       ///< to the database; creates: also makes one that is not there
   int (*run)(Tool&, const Arguments&, Database&, const Words&);
 };
 
@@ -210,7 +212,7 @@ int stats(Tool& tool, const Arguments&, Database& database, const Words&) {
 int merge_into(Tool& tool, const Arguments&, Database& database, const Words& words) {
   Json list = Json::array();
   for (const std::string& word : words) {
-    auto from = open_database(database_url(word), {.create = false});
+    auto from = open_database(database_url(word), {.create = false, .write = false});
     if (!from) return fail(tool, from.error());
     auto rows = merge(database, **from);
     if (!rows) return fail(tool, rows.error());
@@ -397,19 +399,20 @@ int unblock(Tool& tool, const Arguments& arguments, Database& database, const Wo
 }
 
 constexpr Verb verbs[] = {
-    {"ls", "[WORKLOAD]", "workloads with their records and best times", 0, 1, false, ls},
-    {"best", "[WORKLOAD]", "the best record of each workload, target and mode", 0, 1, false, best},
-    {"top", "[WORKLOAD]", "the best records (--limit N)", 0, 1, false, top},
-    {"stats", "", "row counts and size", 0, 0, false, stats},
-    {"merge", "DB...", "take over what other databases have", 1, any_number, true, merge_into},
+    {"ls", "[WORKLOAD]", "workloads with their records and best times", 0, 1, Access::reads, ls},
+    {"best", "[WORKLOAD]", "the best record of each workload, target and mode", 0, 1, Access::reads, best},
+    {"top", "[WORKLOAD]", "the best records (--limit N)", 0, 1, Access::reads, top},
+    {"stats", "", "row counts and size", 0, 0, Access::reads, stats},
+    {"merge", "DB...", "take over what other databases have", 1, any_number, Access::creates, merge_into},
     {"import", "FILE|DIR...", "read lock files, and pairs of TVM's files (a folder, or --tvm WORKLOADS,RECORDS)", 0,
-     any_number, true, import_files},
-    {"import-run", "RUN...", "put runs' journals in", 1, any_number, true, import_runs},
-    {"export", "[DIR]", "write a pair of TVM's files (--tvm DIR, --best)", 0, 1, false, export_pair},
-    {"prune", "", "cut losers to their summary (--keep N, --older-than 30d)", 0, 0, false, prune},
-    {"upgrade", "", "bring the schema up to date", 0, 0, false, upgrade},
-    {"verify", "", "check file, references and every record", 0, 0, false, verify},
-    {"unblock", "RECORD", "let a record be ranked again that was proved wrong (--reason TEXT)", 1, 1, false, unblock},
+     any_number, Access::creates, import_files},
+    {"import-run", "RUN...", "put runs' journals in", 1, any_number, Access::creates, import_runs},
+    {"export", "[DIR]", "write a pair of TVM's files (--tvm DIR, --best)", 0, 1, Access::reads, export_pair},
+    {"prune", "", "cut losers to their summary (--keep N, --older-than 30d)", 0, 0, Access::writes, prune},
+    {"upgrade", "", "bring the schema up to date", 0, 0, Access::writes, upgrade},
+    {"verify", "", "check file, references and every record", 0, 0, Access::reads, verify},
+    {"unblock", "RECORD", "let a record be ranked again that was proved wrong (--reason TEXT)", 1, 1, Access::writes,
+     unblock},
 };
 
 int run(Tool& tool, const Arguments& arguments) {
@@ -427,7 +430,8 @@ int run(Tool& tool, const Arguments& arguments) {
   if (words.size() < verb->least || words.size() > verb->most)
     return tool.usage(
         fmt::format("db {0}: expected `db {0} {1}`, found {2} arguments", name, verb->words, words.size()));
-  auto database = open_database(database_url(tool.globals().database), {.create = verb->create});
+  auto database = open_database(database_url(tool.globals().database),
+                                {.create = verb->access == Access::creates, .write = verb->access != Access::reads});
   if (!database) {
     bool answer = database.error().is(database_damaged) && name == "verify";
     return tool.fail(database.error(), answer ? exit_no : exit_of_database(database.error()));
