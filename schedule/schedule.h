@@ -35,6 +35,7 @@ struct ScheduleOptions {
   std::string function;   ///< empty: the program's main function
   bool tvm_mode = false;  ///< annotation-exists becomes "no change"
   RepairMode repair = RepairMode::repair;
+  std::string target;  ///< whose intrinsics may be used, as text; empty: that of the function's attributes, else any
 };
 
 class Schedule {

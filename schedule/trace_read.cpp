@@ -551,7 +551,7 @@ tl::expected<std::vector<NamedTrace>, std::vector<Diagnostic>> traces_from_pytho
 
 tl::expected<Trace, std::vector<Diagnostic>> parse_trace(std::string_view text, std::string file) {
   size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '[') {
+  if (first != std::string_view::npos && (text[first] == '[' || text[first] == '{')) {
     auto trace = trace_from_json(text);
     if (trace) return *trace;
     Diagnostic d = trace.error().diagnostic();

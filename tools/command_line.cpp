@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <deque>
 
@@ -113,8 +114,25 @@ Diagnostic unknown_argument(const std::string& argument, const std::string& comm
              fmt::format("tilewright {} --help says what it takes", command));
 }
 
+/// The error for an option that takes one value and is given several times.
+std::optional<Diagnostic> repeated_option(int argc, char** argv, const std::string& command) {
+  std::vector<Option> options = global_options();
+  if (const Command* c = Registry<Command>::instance().find(command))
+    options.insert(options.end(), c->options.begin(), c->options.end());
+  for (const Option& o : options) {
+    if (o.value.empty() || o.repeatable) continue;
+    const std::string name = first_spelling(o.name);
+    const auto times = std::count_if(argv + 1, argv + argc, [&](std::string_view argument) {
+      return argument == name || argument.starts_with(name + "=");
+    });
+    if (times > 1) return bad(fmt::format("{} is given {} times, expected once", name, times), "leave one of them out");
+  }
+  return std::nullopt;
+}
+
 std::optional<Diagnostic> read_globals(const Arguments& a, Globals& g) {
   g.target = a.get("--target", "native");
+  g.target_given = a.has("--target");
   g.database = a.get("--db");
   g.color = a.get("--color", "auto");
   g.plugins = a.all("--plugin");
@@ -184,6 +202,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     for (CLI::App* sub : app.get_subcommands()) out.name = sub->get_name();
     std::vector<std::string> rest = app.remaining(true);
     bool unknown = !rest.empty() && rest[0].size() > 1 && rest[0][0] == '-';
+    if (out.error = repeated_option(argc, argv, out.name); out.error) return out;
     out.error = unknown ? unknown_argument(rest[0], out.name)
                         : bad(reworded(e.what()), fmt::format("tilewright {}--help says what it takes",
                                                               out.name.empty() ? "" : out.name + " "));

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "ir/verify.h"
+#include "schedule/target.h"
 #include "support/append_file.h"
 #include "support/json.h"
 #include "workloads/operator.h"
@@ -109,6 +110,14 @@ Applied apply_trace_text(Tool& tool, const std::string& text, const std::string&
   if (!out.schedule.repairs().empty()) tool.field("repairs", Json(out.schedule.repairs()));
   for (const std::string& repair : out.schedule.repairs()) tool.say(fmt::format("note: {}: {}\n", file, repair));
   return out;
+}
+
+bool use_target(Tool& tool, ScheduleOptions& options) {
+  if (!tool.globals().target_given) return true;
+  auto target = parse_target(tool.globals().target);
+  if (!target) return tool.fail(target.error(), exit_usage), false;
+  options.target = target->text();
+  return true;
 }
 
 Result<lowering::LowerOptions> lower_options(const Globals& globals, std::map<std::string, std::string> given) {

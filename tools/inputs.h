@@ -37,6 +37,9 @@ struct Applied {
 Applied apply_trace_text(Tool&, const std::string& text, const std::string& file, const ProgramRef&, uint64_t seed,
                          const ScheduleOptions&);
 
+/// --target, where it was given, decides which intrinsics a schedule may use; false: it was reported (exit 2).
+bool use_target(Tool&, ScheduleOptions&);
+
 /// An instruction as its line of the Python form.
 std::string trace_line(const Trace&, size_t instruction);
 

@@ -37,6 +37,7 @@ std::span<const ExitCode> exit_codes();
 
 struct Globals {
   std::string target = "native", color = "auto";
+  bool target_given = false;
   std::string database;                                       ///< --db; empty: not given
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set, in order
   std::vector<std::string> plugins, command_line;

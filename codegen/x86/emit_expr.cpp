@@ -449,7 +449,7 @@ llvm::Value* Emitter::llvm_intrinsic(const Call& e) {
     if (needs == std::end(kNeeds)) return fail("LLVM intrinsic \"" + name + "\"", e.dtype);
     for (std::string_view feature : needs->features)
       if (!target_.has(feature) && !(feature == "avxvnni" && target_.has("avx512vnni") && target_.has("avx512vl")))
-        return fail("\"" + name + "\", which needs " + std::string(feature) + ",", e.dtype);
+        return fail("\"" + name + "\", which needs " + std::string(feature), e.dtype);
   } else if (!name.starts_with("llvm.")) {
     return fail("LLVM intrinsic \"" + name + "\"", e.dtype);
   }

@@ -22,6 +22,15 @@ bool TensorIntrinsic::on(const Target& target) const {
   return true;
 }
 
+std::string TensorIntrinsic::needs() const {
+  std::string out;
+  for (const std::string& feature : features) {
+    if (!out.empty()) out += ", ";
+    for (char c : feature) out += c == '|' ? " or " : std::string(1, c);
+  }
+  return out;
+}
+
 namespace {
 
 FunctionRef parse_function(const std::string& text, const std::string& name) {

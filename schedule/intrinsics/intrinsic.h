@@ -19,6 +19,7 @@ struct TensorIntrinsic {
   std::vector<std::string> features;  ///< that a target must have; alternatives joined by "|"
 
   bool on(const Target&) const;
+  std::string needs() const;  ///< the features for people
 };
 
 /// The two programs, parsed once. Null for a name that is not registered.

@@ -233,13 +233,14 @@ Result<BufferRegion> region_of_operand(const Context& c, const Operand& o, const
 }
 
 Status check_target(const Context& c, const std::string& name, const TensorIntrinsic& intrinsic) {
-  auto attr = c.state.function().attrs.find("target");
-  const std::string* text =
-      attr == c.state.function().attrs.end() ? nullptr : std::get_if<std::string>(&attr->second.value);
-  if (!text) return {};
-  auto target = parse_target(*text);
+  std::string text = c.schedule.options().target;
+  if (auto attr = c.state.function().attrs.find("target"); text.empty() && attr != c.state.function().attrs.end())
+    if (auto* given = std::get_if<std::string>(&attr->second.value)) text = *given;
+  if (text.empty()) return {};
+  auto target = parse_target(text);
   if (!target || intrinsic.on(*target)) return {};
-  return c.refuse(intrinsic_not_on_target, fmt::format("target {} cannot execute {}", *text, name));
+  return c.refuse(intrinsic_not_on_target,
+                  fmt::format("target {} cannot execute {}, which needs {}", text, name, intrinsic.needs()));
 }
 
 Status apply(Context& c) {

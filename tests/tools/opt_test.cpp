@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "tests/tools/run_tool.h"
 
 namespace tilewright {
@@ -82,13 +84,32 @@ TEST_F(Opt, TextThatDoesNotParseIsExitTwoWithACaret) {
   EXPECT_EQ(run({"opt", "mm.py", "--trace", "torn.py"}).code, 2);
 }
 
+TEST_F(Opt, ATargetThatIsGivenDecidesAboutIntrinsics) {
+  write("mm.py", R"(@T.prim_func
+def main(A: T.Buffer((8, 4), "uint8"), B: T.Buffer((16, 4), "int8"), C: T.Buffer((8, 16), "int32")):
+    for i, j, k in T.grid(8, 16, 4):
+        with T.sblock("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.int32(0)
+            C[vi, vj] = C[vi, vj] + T.Cast("int32", A[vi, vk]) * T.Cast("int32", B[vj, vk])
+)");
+  write("t.py", "i, j, k = sch.get_loops(\"C\")\nsch.tensorize(j, \"dot_16x4_vnni\")\n");
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "t.py"}).code, 0) << "no target is given";
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "t.py", "--target", "cascadelake:cores=2"}).code, 0);
+  Ran ran = run({"opt", "mm.py", "--trace", "t.py", "--target", "x86-64-v3:cores=2"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("which needs avx512vnni  [intrinsic-not-on-target]"), std::string::npos) << ran.err;
+  EXPECT_EQ(run({"opt", "mm.py", "--trace", "t.py", "--target", "x86-64-v9"}).code, 2);
+}
+
 TEST_F(Opt, AnEmptyTraceFileIsAnErrorAnEmptyTraceIsNone) {
   write("mm.py", kMatmul);
-  for (const char* nothing : {"", "  \n", "# later\nimport tvm\n", "[]"}) {
+  for (const char* nothing : {"", "  \n", "# later\nimport tvm\n", "[]", "{}", "{\"a\": 1}"}) {
     write("trace", nothing);
     Ran ran = run({"opt", "mm.py", "--trace", "trace"});
     EXPECT_EQ(ran.code, 2) << nothing;
-    EXPECT_NE(ran.err.find(std::string(nothing) == "[]" ? "[trace-malformed]" : "[trace-empty]"), std::string::npos)
+    EXPECT_NE(ran.err.find(std::strpbrk(nothing, "[{") ? "[trace-malformed]" : "[trace-empty]"), std::string::npos)
         << ran.err;
   }
   std::string plain = run({"opt", "mm.py"}).out;

@@ -215,6 +215,7 @@ int run(Tool& tool, const Arguments& arguments) {
     if (!text) return tool.fail(text.error(), exit_usage);
     if (auto function = schedulable_function(*program); !function) return tool.fail(function.error());
     ScheduleOptions options;
+    if (!use_target(tool, options)) return exit_usage;
     options.tvm_mode = mode == "tvm";
     if (options.tvm_mode) options.repair = RepairMode::tvm;
     if (mode == "strict") options.repair = RepairMode::refuse;

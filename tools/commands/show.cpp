@@ -174,7 +174,9 @@ std::optional<ProgramRef> scheduled(Tool& tool, const ProgramRef& program, const
     exit = tool.fail(function.error());
     return std::nullopt;
   }
-  Applied applied = apply_trace_text(tool, *text, file, program, 0, {});
+  ScheduleOptions options;
+  if (!use_target(tool, options)) return exit = exit_usage, std::nullopt;
+  Applied applied = apply_trace_text(tool, *text, file, program, 0, options);
   if (applied.errors.empty()) return applied.schedule.program();
   exit = tool.fail(applied.errors, exit_for_text(applied.errors));
   return std::nullopt;
@@ -372,9 +374,7 @@ int show_operations(Tool& tool) {
 int show_intrinsics(Tool& tool) {
   Json list = Json::array();
   for (const auto& [name, entry] : Registry<TensorIntrinsic>::instance().entries()) {
-    std::string needs;
-    for (const std::string& feature : entry.value.features) needs += (needs.empty() ? "" : ", ") + feature;
-    tool.print(fmt::format("{:<24} {}\n{:<24} needs {}\n", name, entry.doc, "", needs));
+    tool.print(fmt::format("{:<24} {}\n{:<24} needs {}\n", name, entry.doc, "", entry.value.needs()));
     list.push_back({{"name", name}, {"doc", entry.doc}, {"features", entry.value.features}});
   }
   tool.field("intrinsics", std::move(list));
@@ -384,6 +384,22 @@ int show_intrinsics(Tool& tool) {
 /// Of every operator: what a kernel must move at least.
 constexpr const char* kBytes = "every parameter once, in its stored type";
 
+/// One line for every list of values that parameters may have.
+std::string choices_of(const Operator& op) {
+  std::vector<std::pair<std::vector<std::string>, std::string>> lists;
+  for (const OperatorParameter& p : op.all_parameters()) {
+    if (p.choices.empty()) continue;
+    auto same = std::find_if(lists.begin(), lists.end(), [&](const auto& list) { return list.first == p.choices; });
+    if (same == lists.end())
+      lists.emplace_back(p.choices, p.name);
+    else
+      same->second += ", " + p.name;
+  }
+  std::string out;
+  for (const auto& [values, names] : lists) out += fmt::format("    {}: {}\n", names, fmt::join(values, ", "));
+  return out;
+}
+
 int show_ops(Tool& tool) {
   Json list = Json::array();
   for (const auto& [name, op] : Registry<Operator>::instance().entries()) {
@@ -392,10 +408,10 @@ int show_ops(Tool& tool) {
     for (const OperatorParameter& p : op.value.all_parameters()) {
       signature +=
           fmt::format("{}{}{}", signature.empty() ? "" : ",", p.name, p.fallback.empty() ? "" : "=" + p.fallback);
-      parameters.push_back({{"name", p.name}, {"doc", p.doc}, {"default", p.fallback}});
+      parameters.push_back({{"name", p.name}, {"doc", p.doc}, {"default", p.fallback}, {"choices", p.choices}});
     }
-    tool.print(
-        fmt::format("{}:{}\n    {}\n    flop {}; bytes {}\n", name, signature, op.doc, op.value.flop_formula, kBytes));
+    tool.print(fmt::format("{}:{}\n    {}\n{}    flop {}; bytes {}\n", name, signature, op.doc, choices_of(op.value),
+                           op.value.flop_formula, kBytes));
     list.push_back({{"name", name},
                     {"doc", op.doc},
                     {"flop", op.value.flop_formula},
