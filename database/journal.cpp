@@ -204,9 +204,13 @@ JournalWriter::~JournalWriter() {
 }
 
 Status JournalWriter::append(const Event& event) {
+  std::unique_lock guard(mutex_);
+  return trouble_ = append_locked(event, guard);
+}
+
+Status JournalWriter::append_locked(const Event& event, std::unique_lock<std::mutex>& guard) {
   std::string line = to_line(event);
   line += '\n';
-  std::unique_lock guard(mutex_);
   if (!broken_) return broken_;
   TW_CHECK(event.seq == appended_seq_ + 1, "expected event {}, got {}", appended_seq_ + 1, event.seq);
   if (appended_seq_ == synced_seq_) {
@@ -221,7 +225,12 @@ Status JournalWriter::append(const Event& event) {
 
 Status JournalWriter::sync() {
   std::unique_lock guard(mutex_);
-  return sync_locked(guard);
+  return trouble_ = sync_locked(guard);
+}
+
+Status JournalWriter::trouble() const {
+  std::scoped_lock guard(mutex_);
+  return trouble_;
 }
 
 Status JournalWriter::sync_locked(std::unique_lock<std::mutex>& guard) {
@@ -254,7 +263,7 @@ void JournalWriter::sync_in_time() {
       wake_.wait(guard);
     } else if (auto due = oldest_unsynced_ + options_.sync_after; std::chrono::steady_clock::now() < due) {
       wake_.wait_until(guard, due);
-    } else if (!sync_locked(guard)) {
+    } else if (trouble_ = sync_locked(guard); !trouble_) {
       wake_.wait_for(guard, options_.sync_after);  // a full disk: try again; sync() tells the caller
     }
   }

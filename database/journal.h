@@ -79,9 +79,12 @@ class JournalWriter : public Observer {
   /// acknowledged or a job leaves. After disk-full it may be called again; nothing that was appended is lost.
   Status sync();
   int64_t synced_seq() const;  ///< seq of the last event that is on the disk
+  /// The refusal of the last write or sync; none once a later one has made up for it.
+  Status trouble() const;
 
  private:
   JournalWriter(RunLock, AppendFile, JournalReading, JournalOptions);
+  Status append_locked(const Event&, std::unique_lock<std::mutex>&);
   Status sync_locked(std::unique_lock<std::mutex>&);
   void sync_in_time();
 
@@ -92,6 +95,7 @@ class JournalWriter : public Observer {
   std::condition_variable wake_;
   AppendFile file_;
   Status broken_;  ///< a failed sync: final
+  Status trouble_;
   int64_t appended_seq_, synced_seq_;
   std::chrono::steady_clock::time_point oldest_unsynced_;
   bool stopping_ = false;

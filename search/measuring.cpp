@@ -110,6 +110,7 @@ void Measuring::begin(std::vector<Trial> trials, const std::vector<double>& incu
   results_.assign(trials_.size(), {});
   known_slots_.clear();
   slot_.clear();
+  cancelled_ = false;
   for (size_t i = 0; i < trials_.size(); ++i) {
     slot_[trials_[i].number] = i;
     if (known_)
@@ -158,13 +159,14 @@ void Measuring::forward_events() {
     if (auto parsed = parse_line(line); parsed && parsed->event) emit_(std::move(parsed->event->body));
 }
 
-/// After a stop what is in flight has a while to end by itself; then it is cancelled.
+/// After a stop what is in flight has a while to end by itself; then it is cancelled, as it is when the budget is
+/// spent.
 void Measuring::cancel_late() {
   constexpr std::chrono::seconds grace(10);
-  if (!stop_ || cancelled_) return;
+  if (cancelled_) return;
   const auto now = std::chrono::steady_clock::now();
-  if (!stopped_at_) stopped_at_ = now;
-  if (now < *stopped_at_ + grace) return;
+  if (stop_ && !stopped_at_) stopped_at_ = now;
+  if (!overdue_() && (!stopped_at_ || now < *stopped_at_ + grace)) return;
   std::vector<measure::MeasurementId> ids;
   for (const auto& [id, job] : flying_) ids.push_back(id);
   measurer_.cancel(ids);
@@ -224,7 +226,7 @@ std::optional<measure::Outcome> Measuring::shoot_out(const std::vector<Trial>& c
   measurer_.submit(job);
   bool cancelled = false;
   while (true) {
-    if (stop_ && !cancelled) {
+    if ((stop_ || overdue_()) && !cancelled) {
       measurer_.cancel(std::vector{job.id});
       cancelled = true;
     }

@@ -27,15 +27,18 @@ struct Trial {
 class Measuring {
  public:
   using Emit = std::function<void(EventBody)>;
-  /// `may_start`: false once no further job may leave (the budget is spent, or the run is stopped).
+  /// `may_start`: false once no further job may leave (the budget is spent, or the run is stopped). `overdue`: true
+  /// once those that have left are not waited for any more.
   Measuring(const std::vector<Task>& tasks, const TunerOptions& options, measure::Measurer& measurer, Emit emit,
-            Tuner::Known known, std::function<bool()> may_start, const std::atomic<bool>& stop)
+            Tuner::Known known, std::function<bool()> may_start, std::function<bool()> overdue,
+            const std::atomic<bool>& stop)
       : tasks_(tasks),
         options_(options),
         measurer_(measurer),
         emit_(std::move(emit)),
         known_(std::move(known)),
         may_start_(std::move(may_start)),
+        overdue_(std::move(overdue)),
         stop_(stop) {}
 
   /// Takes the trials and dispatches what there is room for. `incumbent_ns`: best times by task.
@@ -52,7 +55,7 @@ class Measuring {
   JobResult reuse(const Trial&, JobResult known);
   /// Interleaved comparison of several traces of one task (stage final). The time of each contender that stayed to the
   /// end becomes one more result of its trial, which all views and the database prefer to the screening's. Nothing: it
-  /// failed or the run is stopped.
+  /// failed, or was cut.
   std::optional<measure::Outcome> shoot_out(const std::vector<Trial>& contenders);
 
   int64_t measured() const { return measured_; }
@@ -75,7 +78,7 @@ class Measuring {
   measure::Measurer& measurer_;
   Emit emit_;
   Tuner::Known known_;
-  std::function<bool()> may_start_;
+  std::function<bool()> may_start_, overdue_;
   const std::atomic<bool>& stop_;
   measure::RetryPolicy retry_;
   bool said_retries_ = false;

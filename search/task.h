@@ -15,6 +15,7 @@ struct Task {
   Hash64 key = 0;                  ///< structural hash of the program × target text
   double weight = 1;               ///< calls per job
   double flop = 0, min_bytes = 0;  ///< 0: not known
+  int64_t trials = 0;              ///< limit of its own; 0: as the options of the run say
 
   static Task make(std::string name, ProgramRef program, Target target, double flop = 0, double min_bytes = 0,
                    double weight = 1);

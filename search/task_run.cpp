@@ -120,6 +120,7 @@ TaskStart task_start(const Task& task, size_t index, const TunerOptions& options
   e.target_class = target_class(task.target.arch, device == e.environment.end() ? std::string() : device->second);
   e.mode = options.mode;
   e.weight = task.weight;
+  if (task.trials > 0) e.trials = task.trials;
   return e;
 }
 
@@ -183,6 +184,10 @@ void TaskRun::take_baselines(std::vector<Trial> trials, const std::vector<JobRes
          fmt::format("the untuned program of {} could not be timed: {} {}", task_.name, to_string(results[0].status),
                      results[0].detail),
          "run `tilewright doctor`");
+  } else if (!results.empty()) {
+    warn("baseline-not-timed",
+         fmt::format("the untuned program of {} was not checked and timed within the budget", task_.name),
+         "a longer --budget");
   }
 }
 
@@ -196,7 +201,7 @@ std::pair<Proposal, std::vector<JobResult>> TaskRun::recall(const Earlier& earli
   std::vector<std::optional<Candidate>> found = candidates_of(*context_, traces, "record");
   std::vector<JobResult> taken;
   std::set<Hash64> there;
-  for (size_t k = 0; k < found.size() && planned_ < options_.trials; ++k) {
+  for (size_t k = 0; k < found.size() && planned_ < limit(); ++k) {
     if (!found[k] || !there.insert(found[k]->program_hash).second) continue;
     Trial t = make_trial(index_, traces[k]);
     t.number = results[k].trial;
@@ -207,7 +212,7 @@ std::pair<Proposal, std::vector<JobResult>> TaskRun::recall(const Earlier& earli
     taken.push_back(std::move(results[k]));
     ++planned_;
   }
-  if (planned_ >= options_.trials) {
+  if (planned_ >= limit()) {
     close("trials");
     return {std::move(p), std::move(taken)};
   }
@@ -226,7 +231,7 @@ std::pair<Proposal, std::vector<JobResult>> TaskRun::recall(const Earlier& earli
 
 Proposal TaskRun::propose(int64_t round) {
   // Sizes follow what is planned, not what has arrived: they are the same however fast results come.
-  const int64_t left = options_.trials - planned_;
+  const int64_t left = limit() - planned_;
   const int n = static_cast<int>(std::min<int64_t>(left, planned_ < 64 ? options_.first_batch : options_.batch));
   Proposal p;
   p.task = index_;
@@ -256,7 +261,7 @@ Proposal TaskRun::propose(int64_t round) {
   }
   planned_ += static_cast<int64_t>(p.candidates.size());
   if (p.candidates.empty()) close("the space is exhausted");
-  if (planned_ >= options_.trials) close("trials");
+  if (planned_ >= limit()) close("trials");
   return p;
 }
 
@@ -314,7 +319,7 @@ std::vector<Settled> TaskRun::settle(const Proposal& p, const std::vector<JobRes
   else if (at_fault > 0 && ++barren_rounds_ == kBarrenRounds)
     stop(fmt::format("{} rounds without a valid candidate", kBarrenRounds));
   progress_.best_after.push_back(good_.empty() ? std::numeric_limits<double>::infinity() : good_.front().seconds);
-  if (options_.until_no_gain && report_.trials < options_.trials && no_gain(progress_.best_after))
+  if (options_.until_no_gain && report_.trials < limit() && no_gain(progress_.best_after))
     end(fmt::format("no gain in {} rounds", kPatience));
   return settled;
 }

@@ -13,6 +13,10 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+// Whatever the budget is, for without them a run has nothing to say; several times what small programs take on a busy
+// machine.
+constexpr double kFirstBaseline_s = 30, kLeastShootout_s = 10;
+
 class Stopwatch {
  public:
   explicit Stopwatch(double& into) : into_(into), start_(Clock::now()) {}
@@ -37,7 +41,8 @@ struct Tuner::Impl {
   std::vector<std::unique_ptr<TaskRun>> runs;  ///< by task
   std::unique_ptr<Measuring> measuring;
   int64_t next_trial = 0, next_round = 0, seq = 0;
-  bool first_baseline = false;  ///< is being measured, whatever the budget: a run has something to say
+  bool baseline = false;  ///< untuned programs are being measured: up to cut_s, not only while there is time to search
+  double cut_s = 0;       ///< with a budget: jobs that are still in flight then are cut
   Clock::time_point start = Clock::now();
   RunReport report;
 
@@ -55,10 +60,9 @@ struct Tuner::Impl {
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start).count(); }
   void emit(EventBody body) { observer.on_event({++seq, elapsed(), std::move(body)}); }
   /// A tenth of the budget, at most a minute, is kept for the shoot-out.
-  bool out_of_time() const {
-    return options.budget_s > 0 && elapsed() > options.budget_s - std::min(60.0, 0.1 * options.budget_s);
-  }
-  bool give_up() const { return stop || out_of_time(); }
+  double reserve_s() const { return std::min(60.0, 0.1 * options.budget_s); }
+  bool past(double seconds) const { return options.budget_s > 0 && elapsed() > seconds; }
+  bool give_up() const { return stop || past(options.budget_s - reserve_s()); }
 
   Status set_up();
   void measure_baselines();
@@ -85,7 +89,7 @@ Status Tuner::Impl::set_up() {
   scheduler = factory->make(options.seed);
   measuring = std::make_unique<Measuring>(
       tasks, options, measurer, [this](EventBody e) { emit(std::move(e)); }, known,
-      [this] { return first_baseline ? !stop : !give_up(); }, stop);
+      [this] { return baseline ? !stop && !past(cut_s) : !give_up(); }, [this] { return past(cut_s); }, stop);
   // Between two pieces of search: results are taken, jobs leave, and a timing gets the quiet that it asked for.
   auto pause = [this] {
     measuring->pump(std::chrono::milliseconds(0));
@@ -105,10 +109,12 @@ void Tuner::Impl::measure_baselines() {
     if (runs[i]->failure()) continue;
     std::vector<Trial> trials = runs[i]->baseline_trials();
     for (Trial& t : trials) t.number = next_trial++;
-    first_baseline = i == 0;
+    baseline = i == 0;
+    cut_s = std::max(options.budget_s, baseline ? kFirstBaseline_s : 0);
     runs[i]->take_baselines(trials, measuring->run(trials, std::vector<double>(tasks.size(), 0)));
-    first_baseline = false;
   }
+  baseline = false;
+  cut_s = options.budget_s;
 }
 
 /// A task that cannot be tuned costs only itself, unless there is no other.
@@ -208,9 +214,10 @@ void Tuner::Impl::search() {
 RunReport Tuner::Impl::conclude() {
   if (stop) report.stop_reason = "interrupted";
   std::string reason = report.stop_reason;
+  cut_s = options.budget_s + std::max(reserve_s(), kLeastShootout_s);
   for (const auto& run : runs) {
     run->close(report.stop_reason);
-    run->conclude(stop ? nullptr : measuring.get());
+    run->conclude(stop || past(cut_s) ? nullptr : measuring.get());
     // A run whose tasks all ended by themselves ended as they did.
     if (report.stop_reason.empty())
       reason = reason.empty() || reason == run->report().stop_reason ? run->report().stop_reason : "all tasks ended";

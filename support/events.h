@@ -115,9 +115,10 @@ struct TaskStart {
   ByName<std::string> environment;  ///< what times depend on besides: device model, threads, toolchain
   int64_t sketches = 0;
   std::optional<double> roofline_ns;
-  std::string bound;  ///< what bounds the roofline: "compute", "memory", "launch"
+  std::string bound;              ///< what bounds the roofline: "compute", "memory", "launch"
+  std::optional<int64_t> trials;  ///< limit of its own
   TW_FIELDS(task, name, workload_key, anchor_key, program, ir_version, shape, flops, bytes, target_name, target_key,
-            target_class, target, mode, weight, environment, sketches, roofline_ns, bound)
+            target_class, target, mode, weight, environment, sketches, roofline_ns, bound, trials)
 };
 
 struct TaskDone {

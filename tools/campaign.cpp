@@ -114,6 +114,13 @@ class Reader {
     return 1;
   }
 
+  int64_t trials(const toml::node& node) {
+    if (node.is_integer() && node.value_or(int64_t{0}) >= 1) return node.value_or(int64_t{0});
+    error(campaign_malformed, node.source(),
+          "trials: expected a whole number of at least 1, found " + text_at(node.source()));
+    return 0;
+  }
+
   void setting(std::string name, const toml::key& key, const toml::node& value) {
     Span place = span(key.source());
     Span end = span(value.source());
@@ -208,6 +215,8 @@ class Reader {
         task.tags = list(value);
       else if (key == "weight")
         task.weight = weight(value);
+      else if (key == "trials")
+        task.trials = trials(value);
       else if (key == "args" && value.is_table())
         for (auto&& [name, x] : *value.as_table())
           if (x.is_integer() && x.value_or(int64_t{0}) >= 1)
@@ -221,7 +230,7 @@ class Reader {
       else if (key == "grid")
         error(campaign_malformed, value.source(), "grid: expected a table such as { m = [1, 16], n = 4096 }");
       else
-        unknown(key, {"op", "file", "grid", "args", "weight", "tags"});
+        unknown(key, {"op", "file", "grid", "args", "weight", "trials", "tags"});
     }
     if (task.op.empty() == task.file.empty())
       return error(campaign_malformed, t.source(),

@@ -20,6 +20,7 @@ struct CampaignTask {
   Extents extents;   ///< of the file's symbolic extents
   std::vector<std::string> tags;
   double weight = 1;
+  int64_t trials = 0;  ///< 0: as the campaign says
   Span place;
 };
 

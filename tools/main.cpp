@@ -9,6 +9,7 @@
 #include "support/check.h"
 #include "support/component.h"
 #include "tools/command_line.h"
+#include "tools/settings.h"
 
 namespace tilewright::tools {
 namespace {
@@ -18,6 +19,10 @@ TW_REFUSAL_CODE(internal_error, "internal-error", "a bug in Tilewright");
 int run_command(Tool& tool, const CommandLine& line) {
   for (const std::string& plugin : line.globals.plugins)
     if (auto opened = open_plugin(plugin); !opened) return tool.fail(opened.error(), exit_environment);
+  // A misspelt setting is no less a mistake where the command would not have read it.
+  TuneSettings settings;
+  for (const auto& [name, value] : line.globals.settings)
+    if (Status set = set_setting(settings, name, value, "--set"); !set) return tool.fail(set.error(), exit_usage);
   try {
     return line.command->run(tool, line.arguments);
   } catch (const InternalError& e) {

@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kRedraw = 200ms;      // five times a second: more is flicker and work
 constexpr double kStatusEvery = 30;  // seconds, in plain mode
+constexpr auto kSilence = 2s;        // after that a person wonders whether anything goes on
 
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
@@ -40,7 +41,7 @@ std::vector<BoardTask> rows_of(const TuneRun& run) {
     BoardTask row;
     row.name = task.name;
     row.weight = task.weight;
-    row.limit = run.settings.tuner.trials;
+    row.limit = task.trials > 0 ? task.trials : run.settings.tuner.trials;
     rows.push_back(std::move(row));
   }
   return rows;
@@ -74,9 +75,9 @@ Progress::Progress(Tool& tool, const TuneRun& run, ProgressKind kind)
       last_status_(run.before.elapsed_s),
       event_t_(run.before.elapsed_s) {
   style_.utf8 = utf8_locale();
-  if (kind_ == ProgressKind::plain)
-    tool_.say(fmt::format("run {}   {} with: tilewright tune --run {}\n", run.id,
-                          run.resumed ? "goes on; later again" : "go on", run.directory));
+  where_ = fmt::format("run {}   {} with: tilewright tune --run {}\n", run.id,
+                       run.resumed ? "goes on; later again" : "go on", run.directory);
+  doing_ = "starting the processes that build and measure";
   if (kind_ == ProgressKind::live || kind_ == ProgressKind::plain) ticker_ = std::thread([this] { tick(); });
 }
 
@@ -86,7 +87,10 @@ double Progress::elapsed() const {
   return event_t_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - event_at_).count();
 }
 
-void Progress::line(double t, const std::string& text) { tool_.say(fmt::format("[{}] {}\n", clock_text(t), text)); }
+void Progress::line(double t, const std::string& text) {
+  tool_.say(fmt::format("[{}] {}\n", clock_text(t), text));
+  said_at_ = std::chrono::steady_clock::now();
+}
 
 void Progress::erase() {
   if (drawn_ > 0) tool_.say(fmt::format("\r\x1b[{}A\x1b[J", drawn_));
@@ -99,7 +103,8 @@ void Progress::draw() {
     style_.width = size.ws_col;
     style_.height = size.ws_row;
   }
-  std::vector<std::string> lines = board_table(board_, command_, resume_, last_, elapsed(), budget_, style_);
+  std::vector<std::string> lines =
+      board_table(board_, command_, resume_, last_.empty() ? doing_ : last_, elapsed(), budget_, style_);
   // One write: a terminal shows it whole. The cursor rests below the table, where ^C is echoed.
   std::string text = drawn_ > 0 ? fmt::format("\r\x1b[{}A", drawn_) : "\r";
   for (const std::string& l : lines) text += l + "\x1b[K\n";
@@ -118,6 +123,8 @@ void Progress::tick() {
     if (kind_ == ProgressKind::live) {
       // Once a second for the clock alone.
       if (dirty_ || std::chrono::steady_clock::now() - drawn_at_ > 1s) draw();
+    } else if (!doing_.empty() && std::chrono::steady_clock::now() - said_at_ > kSilence) {
+      line(elapsed(), std::exchange(doing_, {}));
     } else if (double now = elapsed(); now - last_status_ >= kStatusEvery) {
       last_status_ = now;
       line(now, board_.status());
@@ -125,8 +132,22 @@ void Progress::tick() {
   }
 }
 
+/// What goes on before the first round, from the event that begins it.
+void Progress::follow(const EventBody& body) {
+  if (std::get_if<RunStart>(&body) || std::get_if<RunResumed>(&body))
+    doing_ = "making the design spaces, calibrating the device";
+  else if (auto* d = std::get_if<JobDispatched>(&body); d && d->origin == "baseline")
+    doing_ = "computing the reference outputs, timing the untuned program";
+  else if (std::get_if<ReferenceBuilt>(&body))
+    doing_ = "timing the untuned program";
+  else if (std::get_if<RoundStart>(&body))
+    doing_.clear();
+}
+
 void Progress::on_event(const Event& event) {
   std::scoped_lock guard(mutex_);
+  if (kind_ == ProgressKind::plain && !where_.empty()) tool_.say(std::exchange(where_, {}));
+  follow(event.body);
   event_t_ = event.t;
   event_at_ = std::chrono::steady_clock::now();
   std::optional<Note> note = board_.apply(event);

@@ -35,18 +35,21 @@ class Progress : public Observer {
   void draw();
   void erase();
   double elapsed() const;
+  void follow(const EventBody&);
 
   Tool& tool_;
   const ProgressKind kind_;
   const bool verbose_;
   std::string command_, resume_, last_;
+  std::string where_;  ///< how to go on with the run; said once its folder is there
+  std::string doing_;  ///< before the search begins; said when it takes a while
   double budget_;
   Board board_;
   TableStyle style_;
   int drawn_ = 0;  ///< lines of the table that are on the screen
   bool dirty_ = true, stop_ = false;
   double last_status_ = 0, event_t_ = 0;
-  std::chrono::steady_clock::time_point event_at_ = std::chrono::steady_clock::now(), drawn_at_;
+  std::chrono::steady_clock::time_point event_at_ = std::chrono::steady_clock::now(), drawn_at_, said_at_ = event_at_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::thread ticker_;

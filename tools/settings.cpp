@@ -93,9 +93,14 @@ Setting preset_setting() {
 }
 
 bool set_budget(TuneSettings& s, const std::string& value) {
+  if (value == "none") return s.tuner.budget_s = 0, true;
   auto seconds = parse_duration(value);
-  if (seconds) s.tuner.budget_s = *seconds;
-  return seconds.has_value();
+  if (!seconds || *seconds <= 0) return false;
+  s.tuner.budget_s = *seconds;
+  return true;
+}
+std::string get_budget(const TuneSettings& s) {
+  return s.tuner.budget_s > 0 ? fmt::format("{}s", s.tuner.budget_s) : "none";
 }
 
 bool set_until_no_gain(TuneSettings& s, const std::string& value) {
@@ -175,9 +180,8 @@ const std::vector<Setting>& all_settings() {
   static const std::vector<Setting> settings = [] {
     std::vector<Setting> all{
         number<&O::batch, 1>("search.batch", "candidates", "per round from 64 results on"),
-        {"search.budget", "wall time of the whole run, as 90s, 20m, 2h; 0: no limit", true,
-         [](const TuneSettings& s) { return fmt::format("{}s", s.tuner.budget_s); }, set_budget,
-         "a time such as 90s, 20m or 2h", "time"},
+        {"search.budget", "wall time of the whole run, as 90s, 20m, 2h, or none", true, get_budget, set_budget,
+         "a time such as 90s, 20m or 2h, or none", "time"},
         {"search.baseline",
          "what times are compared with: default (the untuned program), previous (the best of the last "
          "run of the same task), or the file of a trace",

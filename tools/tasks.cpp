@@ -8,6 +8,7 @@
 
 #include "support/component.h"
 #include "tools/inputs.h"
+#include "tools/measurable.h"
 #include "workloads/operator.h"
 
 namespace tilewright::tools {
@@ -60,7 +61,10 @@ class Collector {
     int exit = exit_yes;
     auto parsed = read_program(tool_, path, exit, Verified::yes, extents);
     if (!parsed) return exit;
-    if (auto function = schedulable_function(*parsed->program); !function) return tool_.fail(function.error());
+    auto function = schedulable_function(*parsed->program);
+    if (!function) return tool_.fail(function.error(), exit_usage);
+    if (std::vector<Diagnostic> problems = check_measurable(**function, parsed->spans); !problems.empty())
+      return tool_.fail(problems, exit_usage);
     std::string name = path == "-" ? "stdin" : std::filesystem::path(shown).stem().string();
     for (const auto& [extent, value] : extents) name += fmt::format(" {}={}", extent, value);
     if (out_.name.empty()) out_.name = slug(name);
@@ -97,9 +101,11 @@ class Collector {
     for (const CampaignTask& task : read->tasks) {
       if (!wanted(task)) continue;
       any = true;
+      const size_t before = out_.tasks.size();
       int exit = task.op.empty() ? program((folder / task.file).string(), task.file, task.weight, task.extents)
                                  : from_operator(task);
       if (exit) return exit;
+      for (size_t i = before; i < out_.tasks.size(); ++i) out_.tasks[i].trials = task.trials;
     }
     if (!any) return tool_.usage(fmt::format("--only: {} has no workload with that id, operator or tag", path));
     return exit_yes;

@@ -21,14 +21,16 @@ namespace tilewright::tools {
 namespace {
 
 /// Hands the tuner's events to the run's stream, and its results to the database. A run that goes on repeats what its
-/// journal already holds; that is left out.
+/// journal already holds; that is left out. `unwritten` is called once, when the journal cannot be written.
 class Forward : public Observer {
  public:
-  Forward(EventStream& stream, JournalWriter& journal, const RunState& before, Saving* saving)
-      : stream_(stream), journal_(journal), before_(before), saving_(saving) {}
+  Forward(EventStream& stream, JournalWriter& journal, const RunState& before, Saving* saving,
+          std::function<void(const Refusal&)> unwritten)
+      : stream_(stream), journal_(journal), before_(before), saving_(saving), unwritten_(std::move(unwritten)) {}
   void on_event(const Event& event) override {
     if (before_.holds(event.body)) return;
     int64_t seq = stream_.emit(event.body);
+    if (Status trouble = journal_.trouble(); !trouble && unwritten_) std::exchange(unwritten_, {})(trouble.error());
     if (!saving_) return;
     saving_->take({seq, 0, event.body});
     if (!saving_->due() && !std::holds_alternative<RunEnd>(event.body)) return;
@@ -41,6 +43,7 @@ class Forward : public Observer {
   JournalWriter& journal_;
   const RunState& before_;
   Saving* saving_;
+  std::function<void(const Refusal&)> unwritten_;
 };
 
 std::map<std::pair<size_t, Key128>, JobResult> known_results(const RunState& state) {
@@ -64,7 +67,9 @@ Result<Earlier> earlier_of(const TuneRun& run, const TunerOptions& options) {
   for (size_t i = 0; i < run.tasks.size(); ++i) tasks.push_back(task_start(run.tasks[i], i, options));
   const std::string& warm = run.settings.warm_start;
   if (run.database && run.settings.reuse) {
-    TW_TRY(earlier.results, recorded_results(*run.database, tasks, options.trials));
+    int64_t most = options.trials;
+    for (const Task& task : run.tasks) most = std::max(most, task.trials);
+    TW_TRY(earlier.results, recorded_results(*run.database, tasks, most));
     if (warm == "auto") {
       TW_TRY(earlier.seeds, seeds_from_database(*run.database, tasks, options.first_batch));
     }
@@ -138,6 +143,7 @@ Result<std::vector<Task>> tasks_of(const RunState& state) {
     TW_TRY(Target target, parse_target(task.start.target));
     tasks.push_back(
         Task::make(task.start.name, parsed->program, target, task.start.flops, task.start.bytes, task.start.weight));
+    tasks.back().trials = task.start.trials.value_or(0);
   }
   if (tasks.empty())
     return refuse(run_differs, "the run stopped before its first task; start it again with its workload");
@@ -171,7 +177,12 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
       journal->found().last_seq);
   stream.add(*journal);
   for (Observer* observer : observers) stream.add(*observer);
-  Forward forward(stream, *journal, run.before, saving ? &*saving : nullptr);
+  // What is measured from then on could be recorded nowhere.
+  std::unique_ptr<Tuner> tuner;
+  Forward forward(stream, *journal, run.before, saving ? &*saving : nullptr, [&](const Refusal& why) {
+    run.unwritten = why;
+    if (tuner) tuner->stop();
+  });
   forward.on_event({0, 0, first_event(run, journal->found())});
 
   auto results = known_results(run.before);
@@ -186,14 +197,15 @@ Result<RunReport> run_tuner(TuneRun& run, const std::vector<Observer*>& observer
     auto found = run.database->find(spaces[task], key);  // a failing database only costs the measurement
     return found && *found ? result_of(**found) : std::nullopt;
   };
-  TW_TRY(auto tuner, Tuner::create(run.tasks, options, *measurer, forward, known, std::move(earlier)));
+  TW_TRY(tuner, Tuner::create(run.tasks, options, *measurer, forward, known, std::move(earlier)));
+  if (run.unwritten) return refuse(*run.unwritten);
   StopSignals signals([&] {
     tuner->stop();
     measurer->wake();
   });
   auto report = tuner->run();
   if (saving) run.saved_rows = saving->rows(), run.saved = !saving->failed();
-  if (Status synced = journal->sync(); !synced) return refuse(synced.error());
+  if (Status synced = journal->sync(); !synced && !run.unwritten) run.unwritten = synced.error();
   return report;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct TuneRun {
   std::unique_ptr<Database> database;  ///< null: the journal only
   int64_t saved_rows = 0;              ///< afterwards: inserted into the database
   bool saved = false;                  ///< afterwards: the database holds every result
+  std::optional<Refusal> unwritten;    ///< afterwards: why the journal could not be written; the run was stopped then
 };
 
 int64_t now_us();

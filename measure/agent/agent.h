@@ -121,6 +121,7 @@ class Agent {
               const std::string& detail, const std::string& log);
   void reference_failed(const std::shared_ptr<Reference>& reference, TrialStatus status, const std::string& detail,
                         const std::string& code);
+  void verified(const std::shared_ptr<Reference>& reference, const std::string& unchecked);
   void reference_ready(const std::shared_ptr<Reference>& reference);
   void finish(const std::shared_ptr<Entry>& entry, Outcome outcome);
   void cancel(const std::string& id);

@@ -118,12 +118,7 @@ void Agent::built(Work& work, const wire::WorkerBuilt& reply, Fd file) {
   if (reply.status() > record_wire::INTERNAL_ERROR || status == TrialStatus::unspecified)
     status = TrialStatus::worker_lost;
   if (work.kind == Work::Kind::verify) {
-    if (status == TrialStatus::ok) {
-      if (!reply.detail().empty()) {
-        event(warning_line("reference-unchecked", "the reference outputs are not cross-checked: " + reply.detail()));
-      }
-      return reference_ready(work.reference);
-    }
+    if (status == TrialStatus::ok) return verified(work.reference, reply.detail());
     return reference_failed(work.reference, status, reply.detail(), reply.refusal_code());
   }
   std::shared_ptr<Artifact> artifact;
@@ -242,6 +237,13 @@ void Agent::reference_failed(const std::shared_ptr<Reference>& reference, TrialS
   }
 }
 
+/// The interpreter found nothing wrong; `unchecked`: why it could not say so of all elements that it was asked about.
+void Agent::verified(const std::shared_ptr<Reference>& reference, const std::string& unchecked) {
+  if (!unchecked.empty())
+    event(warning_line("reference-unchecked", "the reference outputs are not cross-checked: " + unchecked));
+  reference_ready(reference);
+}
+
 void Agent::reference_ready(const std::shared_ptr<Reference>& reference) {
   reference->state = Reference::State::ready;
   std::string inputs;
@@ -334,6 +336,8 @@ void Agent::failed(Work& work, const std::string& exec, TrialStatus status, cons
     down.mutable_calibrated()->set_error(fmt::format("{}: {}", to_string(status), detail));
     return send(down);
   }
+  if (work.kind == Work::Kind::verify && status == TrialStatus::build_timeout)
+    return verified(work.reference, "the interpreter needs too long");
   if (work.reference) return reference_failed(work.reference, status, detail + (log.empty() ? "" : "\n" + log), "");
   if (work.entry->ended) return;
   Outcome outcome = work.entry->outcome;

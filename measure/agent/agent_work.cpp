@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr uint64_t builder_tasks = 200, exec_tasks = 500;  // then replaced: leaks of compilers and drivers stay bounded
 constexpr auto exec_age = std::chrono::minutes(10);
-constexpr auto verify_limit = std::chrono::seconds(120);
+constexpr auto verify_limit = std::chrono::seconds(15);  // a second opinion is not worth more of a budget
 constexpr auto calibrate_limit = std::chrono::seconds(60);
 constexpr uint32_t reference_device_ms = 120'000;
 constexpr uint32_t reply_ms = 2'500;     // of a run's budget, for everything that is neither load nor launch

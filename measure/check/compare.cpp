@@ -12,12 +12,12 @@
 
 namespace tilewright::measure {
 
-namespace {
-
 bool poisoned(std::string_view element) {
-  return std::all_of(element.begin(), element.end(),
-                     [](char c) { return static_cast<unsigned char>(c) == poison_byte; });
+  return !element.empty() && std::all_of(element.begin(), element.end(),
+                                         [](char c) { return static_cast<unsigned char>(c) == poison_byte; });
 }
+
+namespace {
 
 /// Error of one element over its tolerance (> 1 fails): infinite where NaN or infinities do not coincide.
 double excess(const Tolerance& t, double r, double x) {

@@ -34,5 +34,7 @@ bool compare_output(const BufferPlan& buffer, const Tolerance& tolerance, std::s
                     std::string_view found, CheckReport& report);
 
 inline constexpr unsigned char poison_byte = 0xFF;  ///< outputs are filled with it before a check launch: NaN, −1
+/// The bytes of an element that was most likely never written.
+bool poisoned(std::string_view element);
 
 }  // namespace tilewright::measure

@@ -134,12 +134,17 @@ constexpr int64_t interpreter_steps = 1'000'000'000;
 Status compare_elements(const BufferPlan& buffer, CheckSet set, std::string_view reference, std::span<const int64_t> at,
                         std::span<const double> values) {
   Tolerance tolerance = tolerance_of(buffer, set, rms(buffer, reference));
+  const size_t width = reference.size() / static_cast<size_t>(buffer.elements());
   Tensor outputs(buffer.dtype, buffer.shape);
   std::memcpy(outputs.bytes.data(), reference.data(), reference.size());
   for (size_t i = 0; i < at.size(); ++i) {
     double found = outputs.get(at[i]), expected = values[i];
     bool same = std::isnan(expected) ? std::isnan(found)
                                      : found == expected || std::fabs(found - expected) <= tolerance.allowed(expected);
+    if (!same && poisoned(reference.substr(static_cast<size_t>(at[i]) * width, width)))
+      return refuse(
+          Refusal(reference_disagrees, fmt::format("the program never writes element {} of {}", at[i], buffer.name))
+              .with_help("every element of an output must be written"));
     if (!same)
       return refuse(reference_disagrees,
                     fmt::format("element {} of {} on the {} inputs: the compiled program gives {:.9g}, the "

@@ -186,12 +186,14 @@ TEST(JournalFaults, FullDiskGivesAClearErrorAndLosesNothing) {
   ASSERT_FALSE(full);
   EXPECT_EQ(full.error().code(), "disk-full");
   EXPECT_FALSE((*journal)->append(event(3)));
+  EXPECT_FALSE((*journal)->trouble());
   EXPECT_FALSE((*journal)->sync()) << "nothing may be acknowledged while an event is not on the disk";
   EXPECT_EQ((*journal)->synced_seq(), 0);
   EXPECT_EQ(lines_of(dir / "events.jsonl").size(), 1u) << "a reader sees whole events and a torn tail";
   room = 1 << 20;  // somebody makes room
   ASSERT_OK((*journal)->append(event(4)));
   ASSERT_OK((*journal)->sync());
+  ASSERT_OK((*journal)->trouble());
   EXPECT_EQ((*journal)->synced_seq(), 4);
   EXPECT_EQ(lines_of(dir / "events.jsonl").size(), 4u);
 }

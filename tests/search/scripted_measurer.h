@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "measure/devices/fake.h"
@@ -21,6 +22,7 @@ class ScriptedMeasurer : public measure::Measurer {
   bool newest_first = false;  ///< which jobs end first
   bool keep_times = false;    ///< of outcomes that are not ok, as of noisy ones
   bool slow = false;          ///< nothing has ended unless somebody waits
+  std::function<bool(const measure::Job&)> hangs = [](const measure::Job&) { return false; };  ///< until cancelled
   std::vector<measure::Job> seen;
 
   void submit(measure::Job job) override {
@@ -30,8 +32,13 @@ class ScriptedMeasurer : public measure::Measurer {
   std::vector<measure::Outcome> poll(std::chrono::milliseconds timeout) override {
     std::vector<measure::Outcome> out;
     if (slow && timeout.count() == 0) return out;
+    std::swap(out, cancelled_);
     for (size_t i = 0; i < per_poll && !jobs_.empty(); ++i) {
       auto at = newest_first ? jobs_.end() - 1 : jobs_.begin();
+      if (hangs(*at)) {
+        std::this_thread::sleep_for(timeout);
+        break;
+      }
       measure::Job job = std::move(*at);
       jobs_.erase(at);
       out.push_back(measure(job));
@@ -39,7 +46,14 @@ class ScriptedMeasurer : public measure::Measurer {
     return out;
   }
   void acknowledge(std::span<const measure::MeasurementId>) override {}
-  void cancel(std::span<const measure::MeasurementId>) override {}
+  void cancel(std::span<const measure::MeasurementId> ids) override {
+    for (const measure::MeasurementId& id : ids) {
+      std::erase_if(jobs_, [&](const measure::Job& job) { return job.id == id; });
+      measure::Outcome& o = cancelled_.emplace_back();
+      o.id = id;
+      o.status = TrialStatus::cancelled;
+    }
+  }
   void wake() override {}
   size_t in_flight() const override { return jobs_.size(); }
   size_t capacity() const override { return slots; }
@@ -73,6 +87,7 @@ class ScriptedMeasurer : public measure::Measurer {
     return o;
   }
   std::vector<measure::Job> jobs_;
+  std::vector<measure::Outcome> cancelled_;
 };
 
 }  // namespace tilewright

@@ -513,6 +513,23 @@ TEST(Limits, TheBudgetCutsARoundAndLeavesTheBest) {
   EXPECT_EQ(measurer.seen.back().run.stage, Stage::final);  // the shoot-out has time of its own
 }
 
+TEST(Limits, WhatHangsWhenTheBudgetIsSpentIsCut) {
+  TunerOptions options = small_options();
+  options.budget_s = 2;
+  ScriptedMeasurer measurer;
+  measurer.hangs = [](const Job& job) { return job.id.task == 1 && job.run.stage == Stage::screen; };
+  TunerRun run = run_tuner({small_gemm(), small_gemm(64, 64, 64)}, options, measurer);
+  ASSERT_FALSE(run.refused);
+  EXPECT_EQ(run.report.stop_reason, "budget");
+  EXPECT_TRUE(run.report.tasks[0].best_ns) << "the untuned program of the first task was measured";
+  EXPECT_FALSE(run.report.tasks[1].best_ns);
+  auto warnings = run.all<Warning>();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].code, "baseline-not-timed");
+  EXPECT_EQ(warnings[0].task, 1);
+  for (const JobResult& r : run.all<JobResult>()) EXPECT_FALSE(r.task == 1 && r.settled) << "a resumed run measures it";
+}
+
 TEST(Limits, StopLeavesTheBestAndTheRunGoesOnLater) {
   TunerOptions options = small_options();
   ScratchFolder scratch;

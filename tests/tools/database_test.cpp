@@ -330,6 +330,48 @@ TEST_F(TuneDatabase, ADatabaseOfANewerVersionIsLeftAlone) {
   EXPECT_EQ(read("a.db"), before);
 }
 
+TEST_F(TuneDatabase, AReadOnlyDiskIsReadFrom) {
+  std::filesystem::path disk = folder() / "disk";
+  std::filesystem::create_directory(disk);
+  ASSERT_EQ(run(tune({"--run", "first", "--db", "a.db"})).code, 0);
+  Json best = db({"best", "--db", "a.db"});
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
+    GTEST_SKIP() << "a file system cannot be mounted here: " << std::strerror(errno);
+  std::filesystem::copy_file(folder() / "a.db", disk / "a?.db");
+  ASSERT_EQ(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr), 0) << std::strerror(errno);
+  const std::string there = "disk/a?.db";
+  EXPECT_EQ(db({"best", "--db", there})["best"], best["best"]);
+  db({"stats", "--db", there});
+  db({"top", "--db", there});
+  db({"verify", "--db", there});
+  db({"merge", there, "--db", "b.db"});
+  const std::string record = best["best"][0]["record"];
+  EXPECT_EQ(run({"explain", record, "--db", there}).code, 0);
+  EXPECT_EQ(run({"db", "prune", "--db", there}).code, 3);
+  EXPECT_EQ(run(tune({"--run", "second", "--db", there})).code, 3);
+  umount(disk.c_str());
+  EXPECT_EQ(db({"best", "--db", "b.db"})["best"][0]["record"], record);
+}
+
+TEST_F(TuneDatabase, AFullDiskUnderTheJournalStopsTheRunAtOnce) {
+  std::filesystem::path disk = folder() / "disk";
+  std::filesystem::create_directory(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k") != 0)
+    GTEST_SKIP() << "a small file system cannot be mounted here: " << std::strerror(errno);
+  Ran ran = run(tune({"--run", "disk/first", "--db", "a.db"}, "2000"));
+  std::filesystem::copy(disk / "first", folder() / "second", std::filesystem::copy_options::recursive);
+  umount(disk.c_str());
+  EXPECT_EQ(ran.code, 3) << ran.out << ran.err;
+  EXPECT_NE(ran.err.find("[disk-full]"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("tilewright tune --run disk/first"), std::string::npos) << ran.err;
+  const size_t kept = measured(state("second"));
+  EXPECT_GT(kept, 2u);
+  EXPECT_LT(kept, 200u);
+  Ran again = run(tune({"--run", "second", "--db", "a.db"}, fmt::format("{}", kept + 4)));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_GE(measured(state("second")), kept);
+}
+
 TEST_F(TuneDatabase, OnAFullDiskTheJournalKeepsEverything) {
   std::filesystem::path disk = folder() / "disk";
   std::filesystem::create_directory(disk);

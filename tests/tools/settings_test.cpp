@@ -35,9 +35,9 @@ TEST_F(Settings, SayTheirOriginUnitAndDefault) {
 
 TEST_F(Settings, ABudgetIsANumberWithAUnitOrNone) {
   for (auto [text, value] :
-       {std::pair("90s", "90s"), {"1.5m", "90s"}, {"2h", "7200s"}, {"30", "30s"}, {".5h", "1800s"}})
+       {std::pair("90s", "90s"), {"1.5m", "90s"}, {"2h", "7200s"}, {"30", "30s"}, {".5h", "1800s"}, {"none", "none"}})
     EXPECT_EQ(setting({"--set", std::string("search.budget=") + text}, "search.budget")["value"], value) << text;
-  for (const char* text : {"1.2.3", "5d", "m", "1m30s", "-1m", "1e3", "1 m"}) {
+  for (const char* text : {"1.2.3", "5d", "m", "1m30s", "-1m", "1e3", "1 m", "0", "0s", "0.0h"}) {
     Ran ran = run({"show", "settings", "--set", std::string("search.budget=") + text});
     EXPECT_EQ(ran.code, 2) << text;
     EXPECT_NE(ran.err.find("expected a time such as 90s, 20m or 2h"), std::string::npos) << ran.err;

@@ -11,7 +11,7 @@ TEST_F(Tune, DryRunListsTheTasksOfACampaign) {
   write("c.toml",
         "[campaign]\nname = \"c\"\ntrials = 5\n[[task]]\nop = \"gemm\"\ngrid = { m = [16, 32], n = 64, k = 64 "
         "}\nweight = 3\n"
-        "[[task]]\nfile = \"mm.py\"\n");
+        "[[task]]\nfile = \"mm.py\"\ntrials = 7\n");
   write("mm.py", kMatmul);
   Ran ran = run({"tune", "c.toml", "--dry-run", "--json", "--target", kTarget});
   ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
@@ -21,13 +21,14 @@ TEST_F(Tune, DryRunListsTheTasksOfACampaign) {
   EXPECT_EQ(tasks[1]["task"], "gemm 32x64x64 float32");
   EXPECT_EQ(tasks[2]["task"], "mm");
   for (const Json& task : tasks) {
-    EXPECT_EQ(task["trials"], 5);
+    EXPECT_EQ(task["trials"], task["task"] == "mm" ? 7 : 5);
     EXPECT_GE(task["sketches"], 1);
     EXPECT_GE(task["points"], 1.0);
   }
   EXPECT_FALSE(std::filesystem::exists(folder() / "runs"));
   Json flag = run({"tune", "c.toml", "--dry-run", "--json", "--trials", "9", "--target", kTarget}).json();
   EXPECT_EQ(flag["tasks"][0]["trials"], 9);
+  EXPECT_EQ(flag["tasks"][2]["trials"], 9) << "a flag is for every task";
 }
 
 TEST_F(Tune, SymbolicExtentsGetTheirValues) {
@@ -51,6 +52,35 @@ TEST_F(Tune, SymbolicExtentsGetTheirValues) {
   EXPECT_EQ(run({"tune", "mm.py", "--arg", "n=0", "--dry-run"}).code, 2);
   write("bad.toml", "[[task]]\nop = \"gemm\"\nargs = { n = 16 }\n");
   EXPECT_EQ(run({"tune", "bad.toml", "--dry-run"}).code, 2);
+}
+
+TEST_F(Tune, ProgramsThatCannotBeMeasuredAreRefusedAtTheirLine) {
+  auto refused = [&](const std::string& text, const std::string& code, const std::string& place) {
+    write("p.py", text);
+    Ran ran = run({"tune", "p.py", "--target", kTarget});
+    EXPECT_EQ(ran.code, 2) << ran.out << ran.err;
+    EXPECT_NE(ran.err.find("[" + code + "]"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find(place), std::string::npos) << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(folder() / "runs"));
+  };
+  auto with = [](std::string text, const std::string& from, const std::string& to) {
+    EXPECT_NE(text.find(from), std::string::npos);
+    return text.replace(text.find(from), from.size(), to);
+  };
+  std::string symbolic = kMatmul;
+  for (const char* name : {"A: T.Buffer((64,", "C: T.Buffer((64,"})
+    symbolic = with(symbolic, name, std::string(name, 13) + "\"n\",");
+  refused(with(symbolic, "T.grid(64,", "T.grid(n,"), "extent-not-given", "p.py:2:");
+  refused(with(kMatmul, "T.grid(64, 64,", "T.grid(32, 64,"), "output-not-covered", "p.py:8:");
+  refused(with(kMatmul, "def main(", "def main(x: T.float32, "), "parameter-not-a-buffer", "p.py:2:");
+  // Written in two parts, or in place: nothing is missing.
+  std::string halves = with(kMatmul, "T.grid(64, 64,", "T.grid(32, 64,");
+  halves += with(halves.substr(halves.find("    for i")), "vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
+                 "vi = T.axis.spatial(64, i + 32)\n            vj, vk = T.axis.remap(\"SR\", [j, k])");
+  write("p.py", with(halves, "vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
+                     "vi = T.axis.spatial(64, i)\n            vj, vk = T.axis.remap(\"SR\", [j, k])"));
+  Ran ran = run({"tune", "p.py", "--dry-run", "--target", kTarget});
+  EXPECT_EQ(ran.err.find("output-not-covered"), std::string::npos) << ran.err;
 }
 
 TEST_F(Tune, SuitesAreCampaignsAndOnlyPicksFromThem) {
@@ -83,6 +113,8 @@ TEST_F(Tune, BadValuesAreExitTwo) {
   for (const auto& flags : std::vector<std::vector<std::string>>{{"--trials", "none"},
                                                                  {"--trials", "0"},
                                                                  {"--budget", "soon"},
+                                                                 {"--budget", "0s"},
+                                                                 {"--budget", "+0m"},
                                                                  {"--runner", "moon"},
                                                                  {"--set", "search.nothing=1"},
                                                                  {"--preset", "nothing"},

@@ -47,6 +47,8 @@ TEST_F(WaysOn, NamesThatNothingHas) {
   answers({"explain", "nope"}, 2, "tilewright show refusals");
   answers({"explain", "wrong_reslt"}, 2, "did you mean \"wrong_result\"?");
   answers({"explain", "r-zz"}, 2, "tilewright db top");
+  answers({"tune", "--trials", "3", "--trials=4"}, 2, "--trials is given 2 times, expected once");
+  answers({"show", "ops", "--set", "serch.trials=3"}, 2, "did you mean \"search.trials\"?");
 }
 
 TEST_F(WaysOn, EveryStatusSaysWhatToDo) {

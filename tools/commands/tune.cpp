@@ -62,7 +62,7 @@ Status apply_settings(Tool& tool, const Arguments& arguments, TuneRun& run) {
                             fmt::format("{}", fmt::join(arguments.all("--no-rule"), ",")), "--no-rule"));
   if (std::string budget = arguments.get("--budget"); budget.starts_with("+")) {
     auto more = parse_duration(budget.substr(1));
-    if (!more)
+    if (!more || *more <= 0)
       return refuse(setting_invalid, fmt::format("--budget: expected a time such as +10m, found \"{}\"", budget));
     run.settings.tuner.budget_s = run.before.elapsed_s + *more;
   } else if (!budget.empty()) {
@@ -196,6 +196,10 @@ int prepare(Tool& tool, const Arguments& arguments, TuneRun& run) {
   }
   run.id = run_id(run.directory);
   if (Status applied = apply_settings(tool, arguments, run); !applied) return tool.fail(applied.error(), exit_usage);
+  // A limit of the command line is for every task.
+  if (auto origin = run.settings.origins.find("search.trials");
+      origin != run.settings.origins.end() && origin->second.starts_with("--"))
+    for (Task& task : run.tasks) task.trials = 0;
   if (Status known = check_names(run.settings); !known) return tool.fail(known.error(), exit_usage);
   if (const std::string& warm = run.settings.warm_start; !run.resumed && warm != "auto" && warm != "none")
     if (auto from = find_run(warm); !from) {
@@ -263,7 +267,7 @@ std::optional<int64_t> stored_trials(Database* database, const TaskStart& task) 
 int dry_run(Tool& tool, const TuneRun& run) {
   Json rows = Json::array();
   const TunerOptions& o = run.settings.tuner;
-  auto database = open_database(database_url(run.settings.database), {.create = false});
+  auto database = open_database(database_url(run.settings.database), {.create = false, .write = false});
   for (const Task& task : run.tasks) {
     auto parts = parts_for(o.preset, task.target);
     if (!parts) return tool.fail(parts.error(), exit_usage);
@@ -274,15 +278,16 @@ int dry_run(Tool& tool, const TuneRun& run) {
     if (!space) return tool.fail(space.error());
     double size = 0;
     for (const Sketch& sketch : space->sketches()) size += space->size(task, sketch);
+    const int64_t trials = task.trials > 0 ? task.trials : o.trials;
     auto stored = stored_trials(database ? database->get() : nullptr, task_start(task, rows.size(), o));
     tool.print(fmt::format(" {:<36} {:<14} {} sketches, {:.3g} points, {} trials{}\n", task.name, task.target.name,
-                           space->sketches().size(), size, o.trials,
+                           space->sketches().size(), size, trials,
                            stored.value_or(0) > 0 ? fmt::format(", {} results stored", *stored) : ""));
     rows.push_back({{"task", task.name},
                     {"target", task.target.text()},
                     {"sketches", space->sketches().size()},
                     {"points", size},
-                    {"trials", o.trials}});
+                    {"trials", trials}});
     if (stored) rows.back()["stored"] = *stored;
   }
   tool.field("tasks", std::move(rows));
@@ -326,6 +331,15 @@ int run(Tool& tool, const Arguments& arguments) {
       if (auto folder = save_winner(run, run.tasks[i], t.best_trace); !folder)
         tool.diagnose(folder.error().diagnostic());
   print_summary(tool, run, *report, progress.board());
+  if (run.unwritten)
+    return tool.fail(run.unwritten
+                         ->with_note([] {
+                           return tilewright::Note{
+                               "the run was stopped; what its journal holds is kept, and it goes on once there is room",
+                               {}};
+                         })
+                         .with_help(fmt::format("tilewright tune --run {}", run.directory)),
+                     exit_environment);
   return exit_of(*report);
 }
 
