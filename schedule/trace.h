@@ -53,6 +53,8 @@ Status check_arguments(const Instruction&, const std::vector<SymbolValue>& symbo
 
 /// "[[instructions],[decisions]]" without white space outside strings.
 std::string trace_to_json(const Trace&);
+/// The same as TVM reads it: index maps are graphs of its objects. Refusals: not-expressible-in-dialect.
+Result<std::string> trace_to_tvm_json(const Trace&);
 Result<Trace> trace_from_json(std::string_view text);
 Result<Trace> trace_from_json(const nlohmann::ordered_json&);
 
@@ -61,6 +63,9 @@ std::string trace_to_python(const Trace&, std::string_view function_name = "appl
 /// `lambda i, j: (i // 16, j % 16,)`
 std::string index_map_to_python(const IndexMap&);
 Result<IndexMapRef> index_map_from_python(std::string_view text);
+/// JSON graph of TVM's objects (tvm_graph.cpp): both generations are read, the newer is written.
+Result<std::string> index_map_to_graph(const IndexMap&);
+Result<IndexMapRef> index_map_from_graph(std::string_view text);
 
 /// One function of a trace or schedule file, or its bare calls.
 struct NamedTrace {

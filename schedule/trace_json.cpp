@@ -15,62 +15,85 @@ std::string symbol_name(const Symbol& s) { return s.number < 0 ? "_" : fmt::form
 // --- writing. Among inputs a string carries its own quotes and None is the string "None"; among attributes both are
 // plain.
 
-Json write(const TraceValue& v, bool input) {
-  struct Writer {
-    bool input;
-    Json operator()(std::monostate) const { return input ? Json("None") : Json(nullptr); }
-    Json operator()(bool x) const { return x; }
-    Json operator()(int64_t x) const { return x; }
-    Json operator()(double x) const { return x; }
-    Json operator()(const std::string& x) const { return input ? "\"" + x + "\"" : x; }
-    Json operator()(const TraceList& x) const {
-      Json out = Json::array();
-      for (const TraceValue& item : x) out.push_back(write(item, input));
-      return out;
-    }
-    Json operator()(const TraceDict& x) const {
-      Json out = Json::object();
-      for (const auto& [key, item] : x) out[key] = write(item, false);
-      return out;
-    }
-    Json operator()(const Symbol& x) const {
-      return x.number < 0 ? Json("None") : Json(input ? symbol_name(x) : "$" + symbol_name(x));
-    }
-    Json operator()(const IndexMapRef& x) const { return index_map_to_python(*x); }
-  };
-  return std::visit(Writer{input}, v.value);
-}
+class Writer {
+ public:
+  /// `graphs`: index maps as TVM's object graphs, else as lambdas.
+  explicit Writer(bool graphs) : graphs_(graphs) {}
 
-Json write_inputs(const Instruction& instruction) {
-  Json out = Json::array();
-  const Primitive& p = *instruction.kind;
-  for (size_t i = 0; i < p.inputs.size(); ++i) {
-    bool variadic = p.inputs[i].type == ArgType::factors || p.inputs[i].type == ArgType::loops;
-    if (variadic)
-      for (const TraceValue& item : *instruction.inputs[i].get<TraceList>()) out.push_back(write(item, true));
-    else if (p.inputs[i].type == ArgType::blocks && instruction.inputs[i].get<TraceList>()->empty() &&
-             p.inputs[i].fallback)
-      out.push_back(Json::array());
-    else
-      out.push_back(write(instruction.inputs[i], true));
-  }
-  return out;
-}
-
-Json write_attrs(const Instruction& instruction) {
-  Json out = Json::array();
-  const Primitive& p = *instruction.kind;
-  for (size_t i = 0; i < p.attrs.size(); ++i) {
-    if (p.attrs[i].type == ArgType::buffer) {  // ("read", 0) is the pair [index, 0 or 1]
-      const TraceList& pair = *instruction.attrs[i].get<TraceList>();
-      out.push_back(write(pair[1], false));
-      out.push_back(*pair[0].get<std::string>() == "write" ? 1 : 0);
-    } else {
-      out.push_back(write(instruction.attrs[i], false));
+  Result<std::string> trace(const Trace& trace) {
+    Json instructions = Json::array(), decisions = Json::array();
+    for (size_t i = 0; i < trace.instructions.size(); ++i) {
+      const Instruction& instruction = trace.instructions[i];
+      Json outputs = Json::array();
+      for (const Symbol& s : instruction.outputs) outputs.push_back(symbol_name(s));
+      instructions.push_back({instruction.kind->kind, inputs(instruction), attrs(instruction), outputs});
+      if (instruction.decision) decisions.push_back({i, write(*instruction.decision, false)});
     }
+    if (refused_) return refuse(*refused_);
+    return Json::array({instructions, decisions}).dump();
   }
-  return out;
-}
+
+ private:
+  Json write(const TraceValue& v, bool input) {
+    return std::visit([&](const auto& x) { return form(x, input); }, v.value);
+  }
+  Json form(std::monostate, bool input) { return input ? Json("None") : Json(nullptr); }
+  Json form(bool x, bool) { return x; }
+  Json form(int64_t x, bool) { return x; }
+  Json form(double x, bool) { return x; }
+  Json form(const std::string& x, bool input) { return input ? "\"" + x + "\"" : x; }
+  Json form(const TraceList& x, bool input) {
+    Json out = Json::array();
+    for (const TraceValue& item : x) out.push_back(write(item, input));
+    return out;
+  }
+  Json form(const TraceDict& x, bool) {
+    Json out = Json::object();
+    for (const auto& [key, item] : x) out[key] = write(item, false);
+    return out;
+  }
+  Json form(const Symbol& x, bool input) {
+    return x.number < 0 ? Json("None") : Json(input ? symbol_name(x) : "$" + symbol_name(x));
+  }
+  Json form(const IndexMapRef& x, bool) {
+    if (!graphs_) return index_map_to_python(*x);
+    auto graph = index_map_to_graph(*x);
+    if (graph) return *graph;
+    if (!refused_) refused_ = graph.error();
+    return nullptr;
+  }
+
+  Json inputs(const Instruction& instruction) {
+    Json out = Json::array();
+    const Primitive& p = *instruction.kind;
+    for (size_t i = 0; i < p.inputs.size(); ++i) {
+      bool variadic = p.inputs[i].type == ArgType::factors || p.inputs[i].type == ArgType::loops;
+      if (variadic)
+        for (const TraceValue& item : *instruction.inputs[i].get<TraceList>()) out.push_back(write(item, true));
+      else
+        out.push_back(write(instruction.inputs[i], true));
+    }
+    return out;
+  }
+
+  Json attrs(const Instruction& instruction) {
+    Json out = Json::array();
+    const Primitive& p = *instruction.kind;
+    for (size_t i = 0; i < p.attrs.size(); ++i) {
+      if (p.attrs[i].type == ArgType::buffer) {  // ("read", 0) is the pair [index, 0 or 1]
+        const TraceList& pair = *instruction.attrs[i].get<TraceList>();
+        out.push_back(write(pair[1], false));
+        out.push_back(*pair[0].get<std::string>() == "write" ? 1 : 0);
+      } else {
+        out.push_back(write(instruction.attrs[i], false));
+      }
+    }
+    return out;
+  }
+
+  bool graphs_;
+  std::optional<Refusal> refused_;
+};
 
 // --- reading
 // -----------------------------------------------------------------------------------------------------------
@@ -177,8 +200,7 @@ class Reader {
         TW_TRY(TraceValue item, value(json[at++], false));
         if (spec.type == ArgType::boolean && item.get<int64_t>()) item = *item.get<int64_t>() != 0;
         if ((spec.type == ArgType::index_map || spec.type == ArgType::index_map_or_none) && item.get<std::string>()) {
-          TW_TRY(IndexMapRef map, index_map_from_python(*item.get<std::string>()));
-          item = map;
+          TW_TRY(item, index_map(*item.get<std::string>()));
         }
         out.attrs.push_back(std::move(item));
       } else if (spec.fallback) {
@@ -227,14 +249,16 @@ class Reader {
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
       return TraceValue(text.substr(1, text.size() - 2));
     if (text == "None") return TraceValue();
-    if (text.rfind("lambda", 0) == 0) {
-      TW_TRY(IndexMapRef map, index_map_from_python(text));
-      return TraceValue(map);
-    }
+    if (text.starts_with("lambda") || text.starts_with("tvm.") || text.starts_with("{")) return index_map(text);
     auto it = names_.find(text);
     if (it == names_.end())
       return refuse(trace_name_undefined, fmt::format("name {} is used before it is defined", text));
     return TraceValue(it->second);
+  }
+
+  static Result<TraceValue> index_map(const std::string& text) {
+    TW_TRY(IndexMapRef map, text.starts_with("{") ? index_map_from_graph(text) : index_map_from_python(text));
+    return TraceValue(map);
   }
 
   std::map<std::string, Symbol> names_;
@@ -243,17 +267,9 @@ class Reader {
 
 }  // namespace
 
-std::string trace_to_json(const Trace& trace) {
-  Json instructions = Json::array(), decisions = Json::array();
-  for (size_t i = 0; i < trace.instructions.size(); ++i) {
-    const Instruction& instruction = trace.instructions[i];
-    Json outputs = Json::array();
-    for (const Symbol& s : instruction.outputs) outputs.push_back(symbol_name(s));
-    instructions.push_back({instruction.kind->kind, write_inputs(instruction), write_attrs(instruction), outputs});
-    if (instruction.decision) decisions.push_back({i, write(*instruction.decision, false)});
-  }
-  return Json::array({instructions, decisions}).dump();
-}
+std::string trace_to_json(const Trace& trace) { return *Writer(false).trace(trace); }
+
+Result<std::string> trace_to_tvm_json(const Trace& trace) { return Writer(true).trace(trace); }
 
 Result<Trace> trace_from_json(const Json& json) { return Reader().trace(json); }
 

@@ -33,6 +33,14 @@ class Reader {
   ErrorList& errors() { return errors_; }
   Trace take() { return std::move(trace_); }
 
+  /// A lambda, or the call that adds its inverse; nothing for another expression.
+  std::optional<IndexMapRef> index_map(const py::Expr* e) {
+    if (auto* l = py::as<py::Lambda>(e)) return lambda(l);
+    auto* c = py::as<py::Call>(e);
+    if (!c || !makes_index_map(c)) return std::nullopt;
+    return *map_with_inverse(c).get<IndexMapRef>();
+  }
+
   IndexMapRef lambda(const py::Lambda* e) {
     auto map = std::make_unique<IndexMap>();
     std::map<std::string_view, Expr> env;
@@ -304,7 +312,7 @@ class Reader {
   // --- calls
   TraceValue call(const py::Call* e, int wanted) {
     std::string name = py::dotted_name(e->function);
-    if (name.size() > 9 && name.ends_with("IndexMap.from_func")) return map_with_inverse(e);
+    if (makes_index_map(e)) return map_with_inverse(e);
     size_t dot = name.rfind('.');
     if (dot == std::string::npos) {
       if ((name == "list" || name == "tuple") && e->args.size() == 1) return evaluate(e->args[0]);
@@ -321,6 +329,9 @@ class Reader {
     return apply(*p, e, wanted);
   }
 
+  static bool makes_index_map(const py::Call* e) {
+    return py::dotted_name(e->function).ends_with("IndexMap.from_func");
+  }
   TraceValue map_with_inverse(const py::Call* e) {
     TraceValue forward = e->args.empty() ? TraceValue() : evaluate(e->args[0]);
     if (!forward.get<IndexMapRef>()) fail(wrong_argument_type, e->range, "expected a lambda");
@@ -517,11 +528,10 @@ Result<IndexMapRef> index_map_from_python(std::string_view text) {
   if (!tree.errors.empty() || !tree.expression)
     return refuse(trace_malformed,
                   fmt::format("expected an index map such as lambda i, j: (i // 4, j), found {}", text));
-  auto* lambda = py::as<py::Lambda>(tree.expression);
-  if (!lambda) return refuse(trace_malformed, fmt::format("expected a lambda, found {}", text));
   Reader reader(tree.source, nullptr);
   try {
-    return reader.lambda(lambda);
+    if (auto map = reader.index_map(tree.expression)) return *map;
+    return refuse(trace_malformed, fmt::format("expected a lambda, found {}", text));
   } catch (const Failed&) {
     return refuse(trace_malformed, reader.errors().sorted().at(0).message);
   }

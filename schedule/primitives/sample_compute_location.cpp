@@ -27,18 +27,19 @@ std::vector<int64_t> compute_locations(Context& c, const Block* block) {
   std::vector<const For*> chain;
   for (Place p : loops)
     if (tree.contains(p, common) && (consumers.size() == 1 || p <= common)) chain.push_back(tree.loop(p));
-  const Block* consumer = tree.block(consumers[0]);
-  auto is_reduction = [&](const For* l) {
-    return (iter_types_driven(*consumer, l->var.get()) & (1u << static_cast<int>(IterType::reduction))) != 0;
+  auto is_spatial = [&](const For* l) {  // for every block below
+    unsigned driven = 0;
+    for (Place p : tree.child_blocks(c.state.place(*l))) driven |= iter_types_driven(*tree.block(p), l->var.get());
+    return (driven & ~(1u << static_cast<int>(IterType::spatial))) == 0;
   };
   size_t end = chain.size();
-  while (end > 0 && is_reduction(chain[end - 1])) --end;  // no trailing reduction loops
+  while (end > 0 && !is_spatial(chain[end - 1])) --end;  // no trailing reduction loops
   bool behind_reduction = false;
   for (size_t k = 0; k < end; ++k) {
-    bool reduction = is_reduction(chain[k]);
-    if (!reduction && behind_reduction) continue;  // no spatial loop behind a reduction loop
-    behind_reduction = behind_reduction || reduction;
     if (is_const(chain[k]->extent, 1)) continue;
+    const bool spatial = is_spatial(chain[k]);
+    if (spatial && behind_reduction) break;  // no spatial loop behind a reduction loop, nor what is below it
+    behind_reduction = !spatial;
     bool legal = move_block(c, block, chain[k], true, -1, MoveDirection::to_consumers).has_value();
     c.state = saved;
     if (legal) out.push_back(static_cast<int64_t>(k));

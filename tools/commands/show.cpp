@@ -227,7 +227,23 @@ int show_program(Tool& tool, const std::string& name, const Arguments& arguments
   return exit_yes;
 }
 
-/// The sketches of a workload on a target, as traces without decisions.
+/// What a run from here would be set to. Nothing: it was reported.
+std::optional<TuneSettings> settings_here(Tool& tool) {
+  TuneSettings settings;
+  std::vector<Diagnostic> errors = settings_from_configuration(settings, tool.globals().config);
+  auto note = [&](const Status& status) {
+    if (!status && errors.empty()) errors.push_back(status.error().diagnostic());
+  };
+  note(settings_from_environment(settings));
+  for (const auto& [name, value] : tool.globals().settings) note(set_setting(settings, name, value, "--set"));
+  note(check_names(settings));
+  if (errors.empty()) return settings;
+  tool.fail(errors, exit_usage);
+  return std::nullopt;
+}
+
+/// The sketches of a workload on a target, as traces without decisions; search.preset and search.without_rules say of
+/// which rules.
 int show_space(Tool& tool, const std::string& name, const Arguments& arguments) {
   int exit = exit_yes;
   auto program = workload_program(tool, name, arguments, exit);
@@ -235,8 +251,11 @@ int show_space(Tool& tool, const std::string& name, const Arguments& arguments) 
   auto target = parse_target(tool.globals().target);
   if (!target) return tool.fail(target.error(), exit_usage);
   Task task = Task::make(name, *program, *target);
-  auto parts = parts_for("tilewright", *target);
+  auto settings = settings_here(tool);
+  if (!settings) return exit_usage;
+  auto parts = parts_for(settings->tuner.preset, *target);
   if (!parts) return tool.fail(parts.error());
+  for (const std::string& rule : settings->tuner.without_rules) std::erase(parts->rules, rule);
   auto space = Space::from_rules(task, *parts);
   if (!space) return tool.fail(space.error());
   Json list = Json::array();
@@ -307,13 +326,9 @@ bool names_subject(const std::string& object) {
 }
 
 int show_settings(Tool& tool) {
-  TuneSettings settings;
-  if (auto errors = settings_from_configuration(settings, tool.globals().config); !errors.empty())
-    return tool.fail(errors, exit_usage);
-  if (Status set = settings_from_environment(settings); !set) return tool.fail(set.error(), exit_usage);
-  for (const auto& [name, value] : tool.globals().settings)
-    if (Status set = set_setting(settings, name, value, "--set"); !set) return tool.fail(set.error(), exit_usage);
-  if (Status known = check_names(settings); !known) return tool.fail(known.error(), exit_usage);
+  auto found = settings_here(tool);
+  if (!found) return exit_usage;
+  const TuneSettings& settings = *found;
   const TuneSettings defaults;
   Json list = Json::array();
   auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
@@ -444,7 +459,7 @@ int run(Tool& tool, const Arguments& arguments) {
   std::string dialect = arguments.get("--dialect", "current");
   if (dialect != "current" && dialect != "classic")
     return tool.usage(fmt::format("--dialect: expected current or classic, found \"{}\"", dialect));
-  std::string object = arguments.get("OBJECT"), name = arguments.get("NAME");
+  std::string object = arguments.get("OBJECT"), name = arguments.get("NAME", arguments.get("--op"));
   if (object == "program" || object == "trace" || object == "space") {
     if (int exit = check_form(tool, arguments, object == "program" ? kProgramForms : kTraceForms)) return exit;
     if (name.empty())
@@ -496,6 +511,7 @@ const RegisterCommand entry{
       {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
      {{"--as", "FORM",
        "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},
+      {"--op", "NAME:K=V,...", "of a program or space: the operator, as tune takes it"},
       {"--arg", "NAME=N", "of a program file: value of a symbolic extent; may be repeated", 1, true},
       {"--trace", "FILE", "of a program: after this trace"},
       {"--dialect", "D", "of a program: current (default) or classic"}},

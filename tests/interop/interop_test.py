@@ -1,0 +1,37 @@
+#!/usr/bin/python3
+"""Tilewright against the real TVM, both ways. Usage: interop_test.py VENV SERVER TILEWRIGHT [PART…]
+Makes the virtual environment VENV once (environment.py), then runs the parts below in it: TVM starts once for all cases.
+Exits 77 with "skipped: <reason>" where the packages cannot be had. TW_INTEROP_SEQUENCES=N: length of the random part;
+TW_INTEROP_SEED=N: its seed."""
+import os
+import sys
+from pathlib import Path
+
+import environment
+
+
+def main(venv, server, tilewright, *parts):
+    try:
+        python = environment.ensure(Path(venv))
+    except environment.Unavailable as reason:
+        print(f"skipped: {reason}")
+        return 77
+    if Path(sys.prefix).resolve() != Path(venv).resolve():
+        os.execv(python, [str(python), __file__, venv, server, tilewright, *parts])
+    import goldens
+    import ours
+    import programs
+    import report
+
+    known = {module.__name__: module for module in (programs, goldens)}
+    our = ours.Ours(server, tilewright)
+    well = True
+    for name in parts or known:
+        result = report.Report(name)
+        known[name].run(our, result)
+        well = result.finish() and well
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
