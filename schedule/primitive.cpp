@@ -131,6 +131,19 @@ const ArgSpec* Primitive::find(std::string_view argument) const {
   return nullptr;
 }
 
+const RefusalList& argument_refusals() {
+  static const RefusalList list{wrong_argument_count,  wrong_argument_type,         trace_name_undefined,
+                                codes::handle_expired, codes::handle_of_wrong_kind, codes::inside_an_init};
+  return list;
+}
+
+bool declares(const Primitive& p, std::string_view code) {
+  auto among = [&](const RefusalList& list) {
+    return std::any_of(list.codes().begin(), list.codes().end(), [&](const RefusalCode* c) { return c->text == code; });
+  };
+  return among(p.refusals) || among(argument_refusals());
+}
+
 RegisterPrimitive::RegisterPrimitive(std::string name, std::string doc, Primitive p,
                                      const std::source_location& where) {
   p.name = name;

@@ -52,11 +52,18 @@ struct Primitive {
   bool positional = false;                ///< Python form prints the handles positionally (fuse, reorder, …)
   std::vector<std::string> python_order;  ///< argument names; empty = inputs then attrs
   std::string example;                    ///< before/after program for the reference page, may be empty
+  RefusalList refusals;                   ///< every code that apply can give, beside argument_refusals
   Status (*apply)(Context&) = nullptr;
 
   std::string name;  ///< snake case; filled at registration from the registry's name
   const ArgSpec* find(std::string_view argument) const;
 };
+
+/// What any primitive can give for its arguments alone: of a wrong type, handles of the wrong kind, expired, or inside
+/// an init.
+const RefusalList& argument_refusals();
+/// The code is one of its refusals or of argument_refusals.
+bool declares(const Primitive&, std::string_view code);
 
 /// By snake name ("compute_at") or by trace keyword ("ComputeAt"); older names (get_block, GetBlock) are known.
 const Primitive* find_primitive(std::string_view name_or_kind);

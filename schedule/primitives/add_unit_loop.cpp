@@ -20,6 +20,7 @@ const RegisterPrimitive entry{"add_unit_loop",
                                .inputs = {{"block_or_loop", ArgType::block_or_loop, {}, "what the loop goes around"}},
                                .outputs = OutputShape::one_loop,
                                .output_kind = SymbolKind::loop,
+                               .refusals = {labels::inner},
                                .apply = apply}};
 
 }  // namespace

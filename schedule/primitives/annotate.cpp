@@ -45,6 +45,7 @@ const RegisterPrimitive entry{
                 {"ann_val", ArgType::value, {}, "any value; handles of integers are replaced by their value"}},
      .attrs = {{"ann_key", ArgType::text, {}, "the key"}},
      .python_order = {"block_or_loop", "ann_key", "ann_val"},
+     .refusals = {annotation_misplaced, annotation_value_invalid, annotation_unknown, annotation_exists},
      .apply = apply}};
 
 }  // namespace

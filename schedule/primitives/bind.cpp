@@ -64,6 +64,7 @@ const RegisterPrimitive entry{
     {.kind = "Bind",
      .inputs = {{"loop", ArgType::loop, {}, "the loop"}},
      .attrs = {{"thread_axis", ArgType::text, {}, "\"blockIdx.x\", \"threadIdx.y\", \"vthread\", …"}},
+     .refusals = {thread_axis_unknown, text_code::launch_extents_disagree, labels::compact, labels::parallel},
      .apply = apply}};
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(subspace_not_divisible, "subspace-not-divisible",
-                "an iter of the block mixes loops inside and outside of the subtree, so that it cannot be cut in two");
 TW_REFUSAL_CODE(blocks_not_consecutive, "blocks-not-consecutive",
                 "the blocks do not stand next to each other in one sequence of statements");
 TW_REFUSAL_CODE(blocks_nested, "blocks-nested", "one block of the list is inside another");
@@ -368,6 +366,8 @@ const RegisterPrimitive entry{
      .attrs = {{"preserve_unit_iters", ArgType::boolean, true, "keep variables of unit loops in the bindings"}},
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
+     .refusals = {codes::subtree_has_not_one_block, subspace_not_divisible, labels::inner, blocks_nested,
+                  blocks_not_consecutive, outer_reduction_in_list},
      .apply = apply}};
 
 }  // namespace

@@ -150,6 +150,8 @@ const RegisterPrimitive entry{"cache_read",
                                .outputs = OutputShape::one_block,
                                .output_kind = SymbolKind::block,
                                .python_order = {"block", "read_buffer_index", "storage_scope", "consumer_blocks"},
+                               .refusals = {labels::scope, labels::inner, labels::index, codes::several_writers,
+                                            not_a_consumer, scope_region_not_covered},
                                .apply = apply}};
 
 }  // namespace

@@ -76,6 +76,8 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
      .python_order = {"block", "write_buffer_index", "storage_scope", "consumer_blocks"},
+     .refusals = {labels::scope, labels::inner, labels::index, codes::several_writers, buffer_updated_in_place,
+                  not_a_consumer},
      .apply = apply}};
 
 }  // namespace

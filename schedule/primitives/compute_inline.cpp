@@ -88,10 +88,12 @@ Status apply(Context& c) {
   return inline_block(c, block);
 }
 
-const RegisterPrimitive entry{
-    "compute_inline",
-    "substitutes the body of a producer into all of its readers and removes it",
-    {.kind = "ComputeInline", .inputs = {{"block", ArgType::block, {}, "the producer"}}, .apply = apply}};
+const RegisterPrimitive entry{"compute_inline",
+                              "substitutes the body of a producer into all of its readers and removes it",
+                              {.kind = "ComputeInline",
+                               .inputs = {{"block", ArgType::block, {}, "the producer"}},
+                               .refusals = {inline_refusals},
+                               .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

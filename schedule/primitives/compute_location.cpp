@@ -12,20 +12,6 @@ namespace tilewright {
 
 namespace {
 
-TW_REFUSAL_CODE(block_and_loop_in_different_scopes, "block-and-loop-in-different-scopes",
-                "block and loop are not in the same scope block");
-TW_REFUSAL_CODE(loop_above_block, "loop-above-block", "the loop already encloses the block");
-TW_REFUSAL_CODE(consumer_outside_loop, "consumer-outside-loop", "a consumer of the block is outside the loop");
-TW_REFUSAL_CODE(producer_outside_loop, "producer-outside-loop", "a producer of the block is outside the loop");
-TW_REFUSAL_CODE(
-    producer_not_complete_under_loop, "producer-not-complete-under-loop",
-    "the loop, or one above it, drives a reduction of the producer: under it there are only partial results");
-TW_REFUSAL_CODE(no_insertion_point, "no-insertion-point",
-                "no place in the loop's body is after all producers and before all consumers");
-TW_REFUSAL_CODE(insertion_index_invalid, "insertion-index-invalid", "the place asked for is not legal");
-TW_REFUSAL_CODE(region_not_solvable, "region-not-solvable",
-                "the needed part of an iter's domain cannot be derived from the regions");
-
 struct Move {
   Context& c;
   const Block* block;
@@ -89,7 +75,7 @@ Status check(const Move& m) {
                     fmt::format("block \"{}\" has no {} under loop {}", m.block->name,
                                 m.producer() ? "consumer" : "producer", m.loop->var->name),
                     m.block);
-  return check_removable(c, m.block);
+  return {};
 }
 
 /// Position among the items of the loop's body.
@@ -105,11 +91,7 @@ Result<int> insertion_point(const Move& m, const std::vector<Stmt>& items, int64
     int at = item_containing(tree, items, p);
     if (at >= 0) last = std::min(last, at);
   }
-  if (first > last)
-    return m.c.refuse(no_insertion_point,
-                      fmt::format("no place in loop {} is after the producers and before the consumers of block \"{}\"",
-                                  m.loop->var->name, m.block->name),
-                      m.loop);
+  TW_CHECK(first <= last, "block {} stood after its producers and before its consumers", m.block->name);
   if (index == -1) return last;
   if (index == -2) return first;
   if (index < first || index > last)

@@ -99,14 +99,16 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"decompose_reduction",
-                              "makes the init of a reduction a block of its own, placed before the loop",
-                              {.kind = "DecomposeReduction",
-                               .inputs = {{"block", ArgType::block, {}, "the reduction block"},
-                                          {"loop", ArgType::loop, {}, "the init goes before this loop"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "decompose_reduction",
+    "makes the init of a reduction a block of its own, placed before the loop",
+    {.kind = "DecomposeReduction",
+     .inputs = {{"block", ArgType::block, {}, "the reduction block"},
+                {"loop", ArgType::loop, {}, "the init goes before this loop"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .refusals = {codes::loop_not_above_block, labels::reduction, loop_below_a_reduction_loop, predicate_not_separable},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

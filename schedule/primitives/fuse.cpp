@@ -87,6 +87,8 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_loop,
      .output_kind = SymbolKind::loop,
      .positional = true,
+     .refusals = {too_few_loops, labels::plain, labels::zero, loops_not_nested, codes::loop_not_only_child,
+                  codes::extent_depends_on_loop, labels::parallel},
      .apply = apply}};
 
 }  // namespace

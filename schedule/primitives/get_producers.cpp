@@ -20,6 +20,7 @@ const RegisterPrimitive entry{"get_producers",
                                .outputs = OutputShape::blocks,
                                .output_kind = SymbolKind::block,
                                .pure = true,
+                               .refusals = {labels::inner},
                                .apply = apply}};
 
 }  // namespace

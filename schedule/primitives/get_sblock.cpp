@@ -50,6 +50,7 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
      .pure = true,
+     .refusals = {block_name_not_found, block_name_ambiguous, function_not_found},
      .apply = apply}};
 
 }  // namespace

@@ -199,6 +199,8 @@ const RegisterPrimitive entry{
     {.kind = "PadEinsum",
      .inputs = {{"block", ArgType::block, {}, "the contraction"}},
      .attrs = {{"padding", ArgType::int_list, {}, "for each iter the number that its extent becomes a multiple of"}},
+     .refusals = {labels::inner, labels::pipeline, labels::either, labels::trivial, padding_arity, padding_not_positive,
+                  access_not_trivial, codes::extent_not_constant, buffer_read_and_written, padding_changes_the_value},
      .apply = apply}};
 
 }  // namespace

@@ -10,10 +10,12 @@ Status apply(Context& c) {
   return set_parallel_kind(c, loop, ForKind::parallel, "");
 }
 
-const RegisterPrimitive entry{
-    "parallel",
-    "runs the iterations of the loop in parallel",
-    {.kind = "Parallel", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
+const RegisterPrimitive entry{"parallel",
+                              "runs the iterations of the loop in parallel",
+                              {.kind = "Parallel",
+                               .inputs = {{"loop", ArgType::loop, {}, "the loop"}},
+                               .refusals = {labels::compact, labels::parallel},
+                               .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -10,13 +10,6 @@ namespace tilewright {
 
 namespace {
 
-TW_REFUSAL_CODE(access_not_a_point, "access-not-a-point",
-                "the block accesses more than one element of the buffer in an instance");
-TW_REFUSAL_CODE(map_uses_a_reduction_iter, "map-uses-a-reduction-iter",
-                "a copy of what is written cannot be indexed by a reduction iter: it is initialised only once");
-TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ",
-                "the index map takes another number of indices than the block has iters");
-
 struct Plan {
   const Block* block;
   BufferRegion region;

@@ -18,6 +18,7 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
      .python_order = {"block", "read_buffer_index", "storage_scope", "index_map"},
+     .refusals = {reindex_cache_refusals, codes::block_reads_its_output},
      .apply = apply}};
 
 }  // namespace

@@ -1,5 +1,6 @@
 // reindex_cache_write: the block writes a copy of the buffer that an index map of its iters lays out (packing).
 #include "schedule/primitive.h"
+#include "schedule/primitives/cache.h"
 #include "schedule/primitives/reindex_cache.h"
 
 namespace tilewright {
@@ -18,6 +19,7 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
      .python_order = {"block", "write_buffer_index", "storage_scope", "index_map"},
+     .refusals = {reindex_cache_refusals, buffer_updated_in_place, map_uses_a_reduction_iter},
      .apply = apply}};
 
 }  // namespace

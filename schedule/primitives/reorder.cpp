@@ -125,6 +125,8 @@ const RegisterPrimitive entry{
     {.kind = "Reorder",
      .inputs = {{"loops", ArgType::loops, {}, "the loops in their new order, outermost first"}},
      .positional = true,
+     .refusals = {loop_repeated, loops_not_a_chain, codes::iter_not_spatial_or_reduction, codes::binding_not_affine,
+                  codes::extent_depends_on_loop, codes::dependence_would_break},
      .apply = apply}};
 
 }  // namespace

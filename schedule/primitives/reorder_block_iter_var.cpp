@@ -32,6 +32,7 @@ const RegisterPrimitive entry{
     {.kind = "ReorderBlockIterVar",
      .inputs = {{"block", ArgType::block, {}, "the block"},
                 {"new_order", ArgType::int_list, {}, "new_order[i] is the old place of new iter i"}},
+     .refusals = {order_not_a_permutation},
      .apply = apply}};
 
 }  // namespace

@@ -10,12 +10,6 @@ namespace tilewright {
 
 namespace {
 
-TW_REFUSAL_CODE(block_reads_several_produced_buffers, "block-reads-several-produced-buffers",
-                "the consumer reads more than one buffer that blocks of the scope produce");
-TW_REFUSAL_CODE(producer_not_single, "producer-not-single", "the consumer has not exactly one producer");
-TW_REFUSAL_CODE(body_not_invertible, "body-not-invertible",
-                "the consumer's iters cannot be recovered from the indices of what it reads");
-
 /// The one load of `buffer` in the consumer's value (equal loads count once); null if there are different ones.
 const Load* single_load(const Expr& value, const Buffer& buffer) {
   const Load* found = nullptr;
@@ -72,7 +66,6 @@ Status reverse_inline_block(Context& c, const Block* block) {
   if (has_opaque_use(tree.ref(scope.scope()), buffer))
     return c.refuse(codes::buffer_opaque_or_matched,
                     fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
-  TW_TRY_VOID(check_removable(c, block));
 
   // Iters of the consumer from the producer's store indices: the read map must be invertible on the iters' domains.
   Analyzer facts;
@@ -146,10 +139,12 @@ Status apply(Context& c) {
   return reverse_inline_block(c, block);
 }
 
-const RegisterPrimitive entry{
-    "reverse_compute_inline",
-    "moves a consumer into its one producer",
-    {.kind = "ReverseComputeInline", .inputs = {{"block", ArgType::block, {}, "the consumer"}}, .apply = apply}};
+const RegisterPrimitive entry{"reverse_compute_inline",
+                              "moves a consumer into its one producer",
+                              {.kind = "ReverseComputeInline",
+                               .inputs = {{"block", ArgType::block, {}, "the consumer"}},
+                               .refusals = {reverse_inline_refusals},
+                               .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -59,7 +59,6 @@ Result<Plan> check(Context& c) {
     return c.refuse(codes::subtree_has_not_one_block,
                     fmt::format("loop {} has {} blocks below", p.loop->var->name, children.size()), p.loop);
   p.block = tree.block(children[0]);
-  TW_TRY_VOID(check_inner(c, p.block));
   TW_TRY_VOID(check_pipeline(c, p.block));
   TW_TRY_VOID(check_reduction(c, p.block));
   if (p.loop->loop_kind != ForKind::serial)
@@ -261,6 +260,10 @@ const RegisterPrimitive entry{
      .attrs = {{"factor_axis", ArgType::integer, {}, "axis of the partial results; negative: from the end"}},
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
+     .refusals = {codes::subtree_has_not_one_block, labels::pipeline, labels::reduction, loop_not_serial,
+                  loop_drives_both_kinds, loop_drives_a_spatial_iter, labels::zero,
+                  block_not_first_under_outermost_loop, unused_loop_under_a_reduction_loop,
+                  codes::predicate_not_trivial, codes::no_matching_reducer, factor_axis_out_of_range},
      .apply = apply}};
 
 }  // namespace

@@ -42,16 +42,18 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{"sample_categorical",
-                              "draws one of the candidates by weight; the decision is its index",
-                              {.kind = "SampleCategorical",
-                               .attrs = {{"candidates", ArgType::int_list, {}, "values to choose from"},
-                                         {"probs", ArgType::float_list, {}, "weights; they need not sum to 1"}},
-                               .outputs = OutputShape::one_int,
-                               .output_kind = SymbolKind::integer,
-                               .pure = true,
-                               .samples = true,
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "sample_categorical",
+    "draws one of the candidates by weight; the decision is its index",
+    {.kind = "SampleCategorical",
+     .attrs = {{"candidates", ArgType::int_list, {}, "values to choose from"},
+               {"probs", ArgType::float_list, {}, "weights; they need not sum to 1"}},
+     .outputs = OutputShape::one_int,
+     .output_kind = SymbolKind::integer,
+     .pure = true,
+     .samples = true,
+     .refusals = {candidates_empty, probabilities_do_not_match, probability_not_positive, decision_out_of_range},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

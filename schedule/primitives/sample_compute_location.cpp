@@ -90,6 +90,7 @@ const RegisterPrimitive entry{
      .output_kind = SymbolKind::loop,
      .pure = true,
      .samples = true,
+     .refusals = {labels::inner, decision_does_not_fit},
      .apply = apply}};
 
 }  // namespace

@@ -57,6 +57,7 @@ const RegisterPrimitive entry{
      .output_kind = SymbolKind::integer,
      .pure = true,
      .samples = true,
+     .refusals = {tile_refusals, partition_out_of_range},
      .apply = apply}};
 
 }  // namespace

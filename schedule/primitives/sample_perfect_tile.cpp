@@ -58,6 +58,7 @@ const RegisterPrimitive entry{
      .output_kind = SymbolKind::integer,
      .pure = true,
      .samples = true,
+     .refusals = {tile_refusals, innermost_limit_not_positive},
      .apply = apply}};
 
 }  // namespace

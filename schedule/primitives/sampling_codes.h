@@ -17,6 +17,10 @@ TW_REFUSAL_CODE(decision_out_of_range, "decision-out-of-range", "a categorical d
 
 using text_code::extent_not_positive;
 
+/// What check_tile_count, decided_tile, a loop without iterations and a repair that is off give.
+inline const RefusalList tile_refusals{tile_count_too_small, tile_count_too_large, extent_not_positive,
+                                       decision_of_wrong_length, decision_does_not_fit};
+
 /// 1 <= n <= 64.
 Status check_tile_count(Context&, int64_t n, const For* loop);
 /// The recorded decision as a tile of n integers.

@@ -33,6 +33,7 @@ const RegisterPrimitive entry{"set_scope",
                                .inputs = {{"block", ArgType::block, {}, "a block that writes the buffer"}},
                                .attrs = {{"buffer_index", ArgType::integer, {}, "index of the write region"},
                                          {"storage_scope", ArgType::text, {}, "the new scope"}},
+                               .refusals = {labels::index, labels::scope, labels::alloc},
                                .apply = apply}};
 
 }  // namespace

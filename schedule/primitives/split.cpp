@@ -99,6 +99,8 @@ const RegisterPrimitive entry{
                {"disable_predication", ArgType::boolean, false, "the caller promises that no predicate is needed"}},
      .outputs = OutputShape::loops,
      .output_kind = SymbolKind::loop,
+     .refusals = {labels::plain, labels::zero, no_factors, codes::several_factors_inferred, codes::factor_not_positive,
+                  factors_do_not_cover_extent},
      .apply = apply}};
 
 }  // namespace

@@ -62,6 +62,8 @@ const RegisterPrimitive entry{"storage_align",
                                          {"axis", ArgType::integer, {}, "the axis; negative: from the end"},
                                          {"factor", ArgType::integer, {}, "in elements"},
                                          {"offset", ArgType::integer, {}, "in elements"}},
+                               .refusals = {labels::index, alignment_factor_not_positive, axis_out_of_range,
+                                            labels::alloc, alignment_annotation_malformed},
                                .apply = apply}};
 
 }  // namespace

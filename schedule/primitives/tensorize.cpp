@@ -303,6 +303,10 @@ const RegisterPrimitive entry{
      .attrs = {{"tensor_intrin", ArgType::text, {}, "name of the intrinsic (`show intrinsics`)"},
                {"preserve_unit_iters", ArgType::boolean, true, "keep variables of unit loops in the bindings"}},
      .outputs = OutputShape::none,
+     .refusals = {intrinsic_unknown, intrinsic_not_on_target, labels::inner, blockize_loop_refusals,
+                  codes::predicate_not_trivial, intrinsic_structure_differs, intrinsic_extent_differs,
+                  intrinsic_iter_type_differs, intrinsic_dtype_differs, intrinsic_scope_differs,
+                  intrinsic_stride_differs, intrinsic_offset_misaligned, annotation_conflicts},
      .apply = apply}};
 
 }  // namespace

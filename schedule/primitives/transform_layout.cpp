@@ -26,7 +26,7 @@ struct Layout {
 Result<Layout> plan_layout(Context& c, const Block* block, const Buffer& buffer) {
   Layout out{buffer, nullptr, c.index_map("index_map"), nullptr, {}};
   if (static_cast<int>(out.map->inputs.size()) != buffer->rank())
-    return c.refuse(wrong_argument_count,
+    return c.refuse(codes::index_map_arity,
                     fmt::format("the index map takes {} indices, buffer {} has {}", out.map->inputs.size(),
                                 buffer->name, buffer->rank()),
                     block);
@@ -255,6 +255,8 @@ const RegisterPrimitive entry{
                {"assume_injective_transform", ArgType::boolean, false,
                 "the caller promises that the map is injective"}},
      .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
+     .refusals = {labels::index, buffer_is_an_alias, codes::index_map_arity, codes::index_map_not_injective,
+                  transform_needs_padding, pad_map_arity, pad_value_reads_memory, pad_dtype_differs},
      .apply = apply}};
 
 }  // namespace

@@ -35,6 +35,7 @@ const RegisterPrimitive entry{"unannotate",
                               {.kind = "Unannotate",
                                .inputs = {{"block_or_loop", ArgType::block_or_loop, {}, "what carries the annotation"}},
                                .attrs = {{"ann_key", ArgType::text, {}, "the key"}},
+                               .refusals = {annotation_missing},
                                .apply = apply}};
 
 }  // namespace

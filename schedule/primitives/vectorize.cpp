@@ -10,10 +10,12 @@ Status apply(Context& c) {
   return set_parallel_kind(c, loop, ForKind::vectorized, "");
 }
 
-const RegisterPrimitive entry{
-    "vectorize",
-    "runs the iterations of the loop as vector lanes",
-    {.kind = "Vectorize", .inputs = {{"loop", ArgType::loop, {}, "the loop"}}, .apply = apply}};
+const RegisterPrimitive entry{"vectorize",
+                              "runs the iterations of the loop as vector lanes",
+                              {.kind = "Vectorize",
+                               .inputs = {{"loop", ArgType::loop, {}, "the loop"}},
+                               .refusals = {labels::compact, labels::parallel},
+                               .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

@@ -316,6 +316,7 @@ class ScheduleFuzz : public ::testing::Test {
           ++counts[p.name].refused;
           ++codes[p.name + " " + std::string(applied.error().code())];
           EXPECT_FALSE(applied.error().diagnostic().message.empty());
+          EXPECT_TRUE(declares(p, applied.error().code())) << p.name << " does not declare " << applied.error().code();
           EXPECT_EQ(structural_hash(s.function()), hash) << p.name << " refused and changed the program";
           EXPECT_EQ(s.trace().instructions.size(), before.trace().instructions.size());
           if (HasFailure()) return false;

@@ -1,7 +1,7 @@
 // Golden schedules: tests/golden/schedule/*.txt hold `# before` (a program), `# trace` (a schedule as a person writes
-// it), and
-// `# after` (the program it gives) or `# refused: code` with the rendered message. Every applied golden is executed
-// against its before, and its trace is taken through JSON and Python text and replayed to the same program.
+// it), and `# after` (the program it gives) or `# refused: code` with the rendered message. Every applied golden is
+// executed against its before, and its trace is taken through JSON and Python text and replayed to the same program.
+// refusals/<primitive>_<code>.txt: one for each code that a primitive declares (refusals_test.cpp).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,11 +20,11 @@ struct Golden {
   std::filesystem::path path;
   std::map<std::string, std::string> sections;
   std::string refused;
-  bool reassociated = false;
+  bool reassociated = false, repair = true;
 };
 
 Golden read_golden(const std::filesystem::path& path) {
-  Golden g{path, {}, "", false};
+  Golden g{path, {}, ""};
   std::ifstream file(path);
   std::string line, section;
   while (std::getline(file, line)) {
@@ -37,6 +37,8 @@ Golden read_golden(const std::filesystem::path& path) {
       g.sections[section];
     } else if (line == "# reassociated") {
       g.reassociated = true;
+    } else if (line == "# repair: refuse") {
+      g.repair = false;
     } else if (!section.empty()) {
       g.sections[section] += line + "\n";
     }
@@ -47,13 +49,15 @@ Golden read_golden(const std::filesystem::path& path) {
 void write_golden(const Golden& g, const std::string& section, const std::string& text) {
   std::ofstream out(g.path);
   if (g.reassociated) out << "# reassociated\n";
+  if (!g.repair) out << "# repair: refuse\n";
   out << "# before\n" << g.sections.at("before") << "# trace\n" << g.sections.at("trace");
   out << (section == "after" ? "# after\n" : "# refused: " + g.refused + "\n") << text;
 }
 
 std::vector<std::filesystem::path> goldens() {
   std::vector<std::filesystem::path> out;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TW_SOURCE_DIR) + "/tests/golden/schedule"))
+  const std::string folder = std::string(TW_SOURCE_DIR) + "/tests/golden/schedule";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
     if (entry.path().extension() == ".txt") out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;
@@ -78,13 +82,19 @@ TEST_P(ScheduleGolden, AppliesOrRefusesAsWritten) {
   ProgramRef before = parse(g.sections["before"], "before");
   ASSERT_TRUE(before);
   Hash64 hash = structural_hash(*before);
-  Schedule s(before, 1);
+  ScheduleOptions options;
+  if (!g.repair) options.repair = RepairMode::refuse;
+  Schedule s(before, 1, options);
   auto ran = run_schedule_text(g.sections["trace"], "trace", s);
   if (!g.refused.empty()) {
     ASSERT_FALSE(ran) << "expected the refusal " << g.refused << "; the schedule applied:\n" << print(*s.program());
     std::string text = render_text(ran.error().at(0));
     EXPECT_EQ(ran.error().at(0).code, g.refused);
     EXPECT_EQ(structural_hash(*before), hash);
+    // The schedule stands where the steps before the refused one have left it.
+    Replayed applied = replay(s.trace(), before, Rng(2));
+    EXPECT_TRUE(applied.refusals.empty());
+    EXPECT_EQ(structural_hash(s.function()), structural_hash(applied.schedule.function()));
     if (update) return write_golden(g, "refused", text);
     EXPECT_EQ(g.sections["refused"], text);
     return;
@@ -114,8 +124,11 @@ TEST_P(ScheduleGolden, AppliesOrRefusesAsWritten) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ScheduleGolden, ::testing::ValuesIn(goldens()),
-                         [](const auto& param) { return param.param.stem().string(); });
+INSTANTIATE_TEST_SUITE_P(All, ScheduleGolden, ::testing::ValuesIn(goldens()), [](const auto& param) {
+  std::string name = param.param.stem().string();
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace tilewright
