@@ -402,7 +402,7 @@ class Verifier {
       // The update of a block with an init reads what it writes without saying so.
       if (!writes && block.init &&
           std::ranges::any_of(block.writes, [&](const BufferRegion& r) { return r.buffer.same_as(b); }))
-        continue;
+        return;  // nor do blocks around it: the init has written it before
       bool named = false;
       for (const BufferRegion& r : list) named = named || r.buffer.same_as(b);
       if (!named) {

@@ -459,19 +459,20 @@ class Reader {
       auto bound = bind_arguments(*find_primitive("get_sblock"), {{"name", *name}, {"func_name", function}});
       return finish(std::move(*bound), where, 1, 1, {});
     };
+    auto blocks_by_name = [&](const TraceList& list) {
+      TraceList out;
+      for (const TraceValue& item : list) out.push_back(block_by_name(item));
+      return out;
+    };
     switch (spec.type) {
       case ArgType::block:
       case ArgType::block_or_loop:
-      case ArgType::block_list_or_loop:
         return block_by_name(v);
       case ArgType::blocks:
         if (v.is_none()) return TraceList{};
-        if (auto* list = v.get<TraceList>()) {
-          TraceList out;
-          for (const TraceValue& item : *list) out.push_back(block_by_name(item));
-          return out;
-        }
-        return v;
+        [[fallthrough]];
+      case ArgType::block_list_or_loop:
+        return v.get<TraceList>() ? TraceValue(blocks_by_name(*v.get<TraceList>())) : block_by_name(v);
       case ArgType::buffer:
         if (v.get<int64_t>()) return TraceList{"read", v};
         return v;

@@ -23,40 +23,6 @@ Expr predicate_at_bindings(const Block& block) {
   return substitute(block.predicate, map);
 }
 
-// Boxes that together are one box become it: pieces of a partitioned loop cover what the whole would.
-bool merge_boxes(BufferRegion& into, const BufferRegion& other, Analyzer& a) {
-  int differs = -1;
-  for (size_t i = 0; i < into.region.size(); ++i) {
-    const Range &x = into.region[i], &y = other.region[i];
-    if (a.can_prove_equal(x.min, y.min) && a.can_prove_equal(x.extent, y.extent)) continue;
-    if (differs >= 0) return false;
-    differs = static_cast<int>(i);
-  }
-  if (differs < 0) return true;
-  Range& x = into.region[differs];
-  const Range& y = other.region[differs];
-  bool touch = a.can_prove_less_equal(y.min, end_of(x)) && a.can_prove_less_equal(x.min, end_of(y));
-  if (!touch) return false;
-  Expr min = a.simplify(min_of(x.min, y.min)), end = a.simplify(max_of(end_of(x), end_of(y)));
-  x = {min, a.simplify(end - min)};
-  return true;
-}
-
-bool covered_by(std::vector<BufferRegion> boxes, const BufferRegion& wanted, Analyzer& a) {
-  for (bool merged = true; merged;) {
-    for (const BufferRegion& b : boxes)
-      if (region_covers(b, wanted, a)) return true;
-    merged = false;
-    for (size_t i = 0; i < boxes.size() && !merged; ++i)
-      for (size_t j = boxes.size(); j-- > i + 1 && !merged;)
-        if (merge_boxes(boxes[i], boxes[j], a)) {
-          boxes.erase(boxes.begin() + static_cast<std::ptrdiff_t>(j));
-          merged = true;
-        }
-  }
-  return false;
-}
-
 bool has_opaque_effect(const Block& block) {
   if (!block.reads.empty() || !block.writes.empty() || !block.body) return false;
   bool found = false;
@@ -246,8 +212,14 @@ bool BlockScope::region_cover(Place block) {
   int c = child_of(block);
   TW_CHECK(c >= 0, "not a child of the scope");
   int8_t& flag = flags_->covered[c];
-  if (flag < 0) flag = compute_cover(c);
+  if (flag < 0) flag = compute_cover(c, nullptr);
   return flag;
+}
+
+bool BlockScope::region_cover(Place block, const Buffer& buffer) const {
+  int c = child_of(block);
+  TW_CHECK(c >= 0, "not a child of the scope");
+  return compute_cover(c, memory(buffer));
 }
 
 // Loops between `top` and `p` run while the buffer lives; loops above whose threads share it do too.
@@ -262,11 +234,12 @@ std::vector<VarRange> BlockScope::loops_to_relax(Place top, Place p, const Buffe
   return out;
 }
 
-bool BlockScope::compute_cover(int child) {
+bool BlockScope::compute_cover(int child, const VarNode* only) const {
   Place reader = children_[child];
   const Block& block = *tree_.block(reader);
   for (const BufferRegion& read : block.reads) {
     const VarNode* data = memory(read.buffer);
+    if (only && data != only) continue;
     struct Producer {
       Place place, meet;  ///< meet: common ancestor with the reader
     };
@@ -299,7 +272,7 @@ bool BlockScope::compute_cover(int child) {
             written.push_back(std::move(*box));
         }
       }
-      if (!covered_by(std::move(written), wanted, a)) return false;
+      if (!boxes_cover(std::move(written), wanted, a)) return false;
     }
   }
   return true;

@@ -71,6 +71,7 @@ class BlockScope {
   /// No two values of the block's spatial iters are known to write one element.
   bool instances_apart(Place block);
   bool region_cover(Place block);
+  bool region_cover(Place block, const Buffer& buffer) const;  ///< of what it reads of this buffer
   bool stage_pipeline() { return !check_stage_pipeline(); }
 
   std::optional<Violation> check_stage_pipeline();
@@ -92,7 +93,7 @@ class BlockScope {
   const VarNode* memory(const Buffer& b) const;
   std::vector<VarRange> loops_to_relax(Place top, Place p, const Buffer& buffer) const;
   std::optional<Violation> check_sole_writer(Place block, Place subtree) const;
-  bool compute_cover(int child);
+  bool compute_cover(int child, const VarNode* only) const;  ///< only: this memory; null: all
 
   const TreeIndex& tree_;
   Place scope_;

@@ -542,23 +542,57 @@ std::optional<std::vector<Expr>> inverse_map(const IterMap& map, const std::vect
   };
   for (const IterSum& sum : map.indices) collect(sum);
   values.resize(marks.size());
+  std::vector<std::vector<const IterSplit*>> digits(marks.size());
+  /// False if the digits of the sum overlap, so that its value does not tell them.
   auto hand_down = [&](const IterSum& sum, const Expr& value) {
     Expr rest = is_const(sum.base, 0) ? value : value - sum.base;
     for (size_t i = 0; i < sum.splits.size(); ++i) {
       const IterSplit& s = sum.splits[i];
       Expr digit = floor_div(rest, s.scale);
-      if (i != 0) digit = floor_mod(digit, s.extent);  // the first one is the top digit
+      if (i != 0) {  // the first one is the top digit
+        const Expr &above = sum.splits[i - 1].scale, end = s.scale * s.extent;
+        if (analyzer.can_prove_equal(above, end)) {
+          digit = floor_mod(digit, s.extent);
+        } else {  // a gap: values in it give a digit beyond the extent
+          if (!analyzer.can_prove_less_equal(end, above)) return false;
+          rest = floor_mod(rest, above);
+          digit = floor_div(rest, s.scale);
+        }
+      }
+      const size_t mark = find(s.mark.get());
+      if (std::ranges::any_of(digits[mark], [&](const IterSplit* d) {
+            return analyzer.can_prove_equal(d->lower_factor, s.lower_factor) &&
+                   analyzer.can_prove_equal(d->extent, s.extent);
+          }))
+        continue;  // told already
+      digits[mark].push_back(&s);
       digit = digit * s.lower_factor;
-      Expr& slot = values[find(s.mark.get())];
+      Expr& slot = values[mark];
       slot = slot ? slot + digit : digit;
     }
+    return true;
   };
-  for (size_t i = 0; i < outputs.size(); ++i) hand_down(map.indices[i], outputs[i]);
-  for (size_t i = marks.size(); i-- > 0;)
-    if (!marks[i]->is_var()) {
-      if (!values[i]) return std::nullopt;
-      hand_down(*marks[i]->sum, values[i]);
+  /// The digits make up their mark: none is missing, none overlaps another.
+  auto complete = [&](size_t mark) {
+    Expr reached = int_imm(1, marks[mark]->extent->dtype);
+    for (size_t n = 0; n < digits[mark].size(); ++n) {
+      auto next = std::ranges::find_if(digits[mark], [&](const IterSplit* d) {
+        return analyzer.can_prove_equal(d->lower_factor, reached) && !is_const(d->extent, 1);
+      });
+      if (next == digits[mark].end()) break;
+      reached = analyzer.simplify(reached * (*next)->extent);
     }
+    Expr product = int_imm(1, reached->dtype);
+    for (const IterSplit* d : digits[mark]) product = product * d->extent;
+    return analyzer.can_prove_equal(product, reached) && analyzer.can_prove_less_equal(marks[mark]->extent, reached);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!hand_down(map.indices[i], outputs[i])) return std::nullopt;
+  for (size_t i = marks.size(); i-- > 0;) {
+    if (values[i] && !complete(i)) return std::nullopt;
+    if (marks[i]->is_var()) continue;
+    if (!values[i] || !hand_down(*marks[i]->sum, values[i])) return std::nullopt;
+  }
   std::vector<Expr> out;
   for (const VarRange& d : domains) {
     Expr value;

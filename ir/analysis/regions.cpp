@@ -308,6 +308,42 @@ bool region_covers(const BufferRegion& outer, const BufferRegion& inner, Analyze
   return true;
 }
 
+namespace {
+// Boxes that together are one box become it: pieces of a partitioned loop cover what the whole would.
+bool merge_boxes(BufferRegion& into, const BufferRegion& other, Analyzer& a) {
+  int differs = -1;
+  for (size_t i = 0; i < into.region.size(); ++i) {
+    const Range &x = into.region[i], &y = other.region[i];
+    if (a.can_prove_equal(x.min, y.min) && a.can_prove_equal(x.extent, y.extent)) continue;
+    if (differs >= 0) return false;
+    differs = static_cast<int>(i);
+  }
+  if (differs < 0) return true;
+  Range& x = into.region[differs];
+  const Range& y = other.region[differs];
+  bool touch = a.can_prove_less_equal(y.min, end_of(x)) && a.can_prove_less_equal(x.min, end_of(y));
+  if (!touch) return false;
+  Expr min = a.simplify(min_of(x.min, y.min)), end = a.simplify(max_of(end_of(x), end_of(y)));
+  x = {min, a.simplify(end - min)};
+  return true;
+}
+}  // namespace
+
+bool boxes_cover(std::vector<BufferRegion> boxes, const BufferRegion& wanted, Analyzer& a) {
+  for (bool merged = true; merged;) {
+    for (const BufferRegion& b : boxes)
+      if (region_covers(b, wanted, a)) return true;
+    merged = false;
+    for (size_t i = 0; i < boxes.size() && !merged; ++i)
+      for (size_t j = boxes.size(); j-- > i + 1 && !merged;)
+        if (merge_boxes(boxes[i], boxes[j], a)) {
+          boxes.erase(boxes.begin() + static_cast<std::ptrdiff_t>(j));
+          merged = true;
+        }
+  }
+  return false;
+}
+
 bool regions_disjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer) {
   for (size_t i = 0; i < std::min(a.region.size(), b.region.size()); ++i) {
     const Range &x = a.region[i], &y = b.region[i];
@@ -479,7 +515,13 @@ class Derive {
       expr(block.predicate);
       conditions_.push_back(substitute(block.predicate, bindings));
     }
-    for (const BufferRegion& r : block.reads) access(out_.reads, substitute(r, bindings));
+    auto written = [&](const BufferRegion& r) {
+      return std::any_of(block.writes.begin(), block.writes.end(), [&](const BufferRegion& w) {
+        return w.buffer.same_as(r.buffer) && hash_field(w.region) == hash_field(r.region);
+      });
+    };
+    for (const BufferRegion& r : block.reads)
+      if (!skip_own_reads_ || !written(r)) access(out_.reads, substitute(r, bindings));
     for (const BufferRegion& r : block.writes) access(out_.writes, substitute(r, bindings));
     if (block.predicate) conditions_.pop_back();
   }
@@ -494,7 +536,68 @@ class Derive {
   std::vector<std::pair<const BufferNode*, Hash64>> stores_;
 };
 
+class Written {
+ public:
+  Written(const Buffer& buffer, Analyzer& a) : buffer_(buffer), a_(a) {}
+
+  std::vector<BufferRegion> run(const Block& block) {
+    auto scope = a_.scope();
+    a_.bind(domains_of(block));
+    stmt(block.body);
+    std::vector<BufferRegion> out = std::move(boxes_);
+    for (const MatchBuffer& m : block.matches)
+      if (m.source.buffer.same_as(buffer_)) {
+        Written alias(m.buffer, a_);
+        alias.stmt(block.body);
+        for (const BufferRegion& box : alias.boxes_) out.push_back(through_match(box, m));
+      }
+    return out;
+  }
+
+ private:
+  void add(const BufferRegion& r, const Expr& predicate) {
+    if (auto box = lower_bound(r, loops_, predicate, a_)) boxes_.push_back(std::move(*box));
+  }
+
+  void stmt(const Stmt& s) {
+    if (const Seq* seq = as<Seq>(s)) {
+      for (const Stmt& x : seq->stmts) stmt(x);
+    } else if (const For* loop = as<For>(s)) {
+      if (loop->step && !is_const(loop->step, 1)) return;
+      loops_.push_back({loop->var, range_of(*loop)});
+      stmt(loop->body);
+      loops_.pop_back();
+    } else if (const Store* store = as<Store>(s)) {
+      const bool gaps = std::any_of(store->indices.begin(), store->indices.end(), [](const Expr& i) {
+        const Ramp* r = as<Ramp>(i);
+        return r ? !is_const(r->stride, 1) : i->dtype.is_vector();
+      });
+      if (store->buffer.same_as(buffer_) && !gaps) add(point_region(buffer_, store->indices), nullptr);
+    } else if (const Block* block = as<Block>(s)) {
+      VarMap bindings;
+      for (const Iter& iter : block->iters) bindings[iter.var.get()] = iter.binding;
+      for (const BufferRegion& r : Written(buffer_, a_).run(*block))
+        add(substitute(r, bindings), block->predicate ? substitute(block->predicate, bindings) : Expr());
+    } else if (const Bind* bind = as<Bind>(s)) {
+      if (!reads_memory(bind->value)) stmt(substitute(bind->body, {{bind->var.get(), bind->value}}));
+    } else if (const AttrStmt* attr = as<AttrStmt>(s)) {
+      stmt(attr->body);
+    } else if (const Allocate* alloc = as<Allocate>(s)) {
+      stmt(alloc->body);
+    }
+  }
+
+  const Buffer& buffer_;
+  Analyzer& a_;
+  std::vector<VarRange> loops_;
+  std::vector<BufferRegion> boxes_;
+};
+
 }  // namespace
+
+std::vector<BufferRegion> surely_written(const Block& block, const Buffer& buffer, Analyzer& analyzer) {
+  return Written(buffer, analyzer).run(block);
+}
 
 Signature derive_signature(const Block& block, Analyzer* outer) {
   Analyzer fresh;

@@ -49,6 +49,8 @@ BufferRegion region_union(const BufferRegion& a, const BufferRegion& b, Analyzer
 BufferRegion region_intersection(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer);
 /// `outer` provably contains `inner`.
 bool region_covers(const BufferRegion& outer, const BufferRegion& inner, Analyzer& analyzer);
+/// The boxes together provably contain `wanted`.
+bool boxes_cover(std::vector<BufferRegion> boxes, const BufferRegion& wanted, Analyzer& analyzer);
 /// Provably without a common element.
 bool regions_disjoint(const BufferRegion& a, const BufferRegion& b, Analyzer& analyzer);
 /// Clipped to the buffer's shape.
@@ -67,6 +69,10 @@ struct Signature {
 Signature derive_signature(const Block& block, Analyzer* outer = nullptr);
 /// The same for a statement without a block around it.
 Signature derive_signature(const Stmt& body, Analyzer* outer = nullptr);
+
+/// Boxes of the buffer that every instance of the block writes whole, as functions of its iters and outer variables:
+/// from its stores and the blocks inside it, those under conditions left out. (A signature says what may be written.)
+std::vector<BufferRegion> surely_written(const Block& block, const Buffer& buffer, Analyzer& analyzer);
 
 /// Whether the loop's iterations share a buffer of that scope, so that a region is relaxed over it too: thread loops
 /// for memory that their threads share (schedule-language.md §2, storage span). `thread`: the loop's axis.

@@ -267,10 +267,12 @@ Result<Stmt> wrap(const Context& c, const std::vector<Cut>& cuts, const std::str
     TW_TRY(Inside inside, make_inside(c, cuts[k], values[k], facts));
     body = replace_stmt(body, cuts[k].block, inside.block);
     if (inside.init) {
-      if (cuts.size() > 1)  // runs where the reduction begins, which is inside
+      if (cuts.size() > 1) {  // runs where the reduction begins, which is inside
         body = make_seq({inside.init, body});
-      else
+        for (const BufferRegion& w : inside.writes) add_region(outer->reads, w, facts);  // by the update
+      } else {
         outer->init = inside.init;
+      }
     }
     for (const BufferRegion& r : inside.reads) add_region(outer->reads, r, facts);
     for (const BufferRegion& w : inside.writes) add_region(outer->writes, w, facts);
@@ -289,6 +291,7 @@ Place subtree_of(const TreeIndex& tree, Place block, Place* parent) {
 }
 
 Status blockize_list(Context& c, const std::vector<const Block*>& blocks, bool preserve) {
+  if (blocks.empty()) return c.refuse(wrong_argument_type, "expected at least one block, found an empty list");
   const TreeIndex& tree = c.state.tree();
   std::vector<Cut> cuts;
   std::string name = "outer_";
@@ -342,6 +345,7 @@ Status blockize_list(Context& c, const std::vector<const Block*>& blocks, bool p
     rest.insert(rest.begin() + static_cast<std::ptrdiff_t>(first), outer);
     c.state.replace(seq, make_seq(std::move(rest)));
   }
+  refresh_signatures(c.state, id);
   c.give(id);
   return {};
 }

@@ -32,6 +32,14 @@ Status check_not_updated(const Context& c, const Block* block, const Buffer& buf
   return {};
 }
 
+Status check_not_opaque(const Context& c, Place p, const Buffer& buffer) {
+  if (!has_opaque_use(c.state.tree().ref(p), buffer)) return {};
+  const Block* block = c.state.tree().block(p);
+  return c.refuse(codes::buffer_opaque_or_matched,
+                  fmt::format("block \"{}\" uses {} through a pointer or a match_buffer", block->name, buffer->name),
+                  block);
+}
+
 Place common_container(const TreeIndex& tree, const std::vector<Place>& places) {
   Place common = places.at(0);
   for (Place p : places) common = tree.common_ancestor(common, p);
@@ -53,12 +61,41 @@ Place child_containing(const TreeIndex& tree, Place container, Place p) {
   }
 }
 
+namespace {
+
+VarMap bindings_of(const Block& block) {
+  VarMap out;
+  for (const Iter& iter : block.iters) out[iter.var.get()] = iter.binding;
+  return out;
+}
+Expr predicate_at(const Block& block, const VarMap& bindings) {
+  return block.predicate ? substitute(block.predicate, bindings) : Expr();
+}
+
+/// Facts about what stays fixed in one iteration of `container`.
+void bind_around(Analyzer& facts, const State& state, Place container) {
+  const TreeIndex& tree = state.tree();
+  if (tree.block(container)) {
+    facts.bind(domains_of(*tree.block(container)));
+    return;
+  }
+  bind_loops_above(facts, state, container);
+  facts.bind(*tree.loop(container));
+}
+
+std::vector<VarRange> loops_inside(const TreeIndex& tree, Place container, Place block) {
+  std::vector<VarRange> out;
+  for (Place l : tree.loops_between(container, block)) out.push_back({tree.loop(l)->var, range_of(*tree.loop(l))});
+  return out;
+}
+
+}  // namespace
+
 BufferRegion region_at(const State& state, Place container, Place block, const BufferRegion& region,
                        std::string_view storage_scope) {
   const TreeIndex& tree = state.tree();
   const Block* b = tree.block(block);
-  VarMap bindings;
-  for (const Iter& iter : b->iters) bindings[iter.var.get()] = iter.binding;
+  VarMap bindings = bindings_of(*b);
   std::vector<VarRange> inner;
   Analyzer facts;
   Place scope = tree.enclosing_block(block);
@@ -70,7 +107,26 @@ BufferRegion region_at(const State& state, Place container, Place block, const B
     bool shared = loop->loop_kind == ForKind::thread_binding && in_storage_span(storage_scope, loop->thread);
     if (below || shared) inner.push_back({loop->var, range_of(*loop)});
   }
-  return relax(substitute(region, bindings), inner, b->predicate, facts);
+  return relax(substitute(region, bindings), inner, predicate_at(*b, bindings), facts);
+}
+
+bool writes_whole(const State& state, Place container, Place block, const BufferRegion& region) {
+  const Block& b = *state.tree().block(block);
+  const VarMap bindings = bindings_of(b);
+  const std::vector<VarRange> inner = loops_inside(state.tree(), container, block);
+  Analyzer facts;
+  bind_around(facts, state, container);
+  std::vector<BufferRegion> boxes;
+  for (const BufferRegion& box : surely_written(b, region.buffer, facts))
+    if (auto all = lower_bound(substitute(box, bindings), inner, predicate_at(b, bindings), facts))
+      boxes.push_back(std::move(*all));
+  return boxes_cover(std::move(boxes), clip_to_shape(region, facts), facts);
+}
+
+std::optional<BufferRegion> written_box(const State& state, Place container, Place block, const BufferRegion& write) {
+  BufferRegion hull = region_at(state, container, block, write, "local");
+  if (!writes_whole(state, container, block, hull)) return std::nullopt;
+  return hull;
 }
 
 CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion& region, Place container,
@@ -78,9 +134,17 @@ CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion&
   CachePlan plan;
   plan.container = container;
   plan.region = region;
-  const bool scope_level = c.state.tree().block(container) != nullptr;
+  // An allocation has the same shape in every instance of the scope.
+  const Block* scope_block = c.state.tree().block(container);
+  const bool scope_level = scope_block && std::none_of(region.region.begin(), region.region.end(), [&](const Range& r) {
+                             return uses_any(r.extent, [&](const VarNode* v) {
+                               return std::any_of(scope_block->iters.begin(), scope_block->iters.end(),
+                                                  [&](const Iter& iter) { return iter.var.get() == v; });
+                             });
+                           });
   std::vector<Expr> shape;
   CopyBlock copy;
+  copy.shape = buffer->shape;
   for (size_t i = 0; i < region.region.size(); ++i) {
     const Range& r = region.region[i];
     shape.push_back(scope_level ? r.extent : buffer->shape[i]);
@@ -110,7 +174,9 @@ CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion&
     return out;
   };
   (into_cache ? copy.source_indices : copy.target_indices) = shifted;
-  plan.copy = make_copy(copy, &plan.copy_id);
+  Analyzer facts;
+  bind_around(facts, c.state, container);
+  plan.copy = make_copy(copy, facts, &plan.copy_id);
   return plan;
 }
 

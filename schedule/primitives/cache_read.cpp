@@ -9,18 +9,84 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(scope_region_not_covered, "scope-region-not-covered",
-                "the region that the scope declares does not cover what the block reads");
-
-/// Redirects reads of the named consumers (and of the blocks inside them), or of all readers but the copy.
-Stmt redirect_readers(const Stmt& s, const std::vector<BlockId>& named, bool inside, const Redirect& how) {
-  if (const Block* block = as<Block>(s)) {
-    bool here = inside || named.empty() || std::count(named.begin(), named.end(), block->id);
-    if (here && (inside || !named.empty() || !block->iters.empty() || block->reads.size())) return redirect(s, how);
-  }
+/// Redirects reads of the named consumers and of the blocks inside them; none named: all of `s`.
+Stmt redirect_readers(const Stmt& s, const std::vector<BlockId>& named, const Redirect& how) {
+  const Block* block = as<Block>(s);
+  if (named.empty() || (block && std::count(named.begin(), named.end(), block->id))) return redirect(s, how);
   return map_children(
-      s, [](const Expr& e) { return e; },
-      [&](const Stmt& child) { return redirect_readers(child, named, inside, how); });
+      s, [](const Expr& e) { return e; }, [&](const Stmt& child) { return redirect_readers(child, named, how); });
+}
+
+/// The part of the buffer that the readers need, as seen at `container`.
+BufferRegion needed_region(const State& state, Place container, const Buffer& buffer, const std::vector<Place>& readers,
+                           std::string_view storage) {
+  std::optional<BufferRegion> out;
+  Analyzer facts;
+  bind_loops_above(facts, state, readers.front());
+  for (Place reader : readers)
+    for (const BufferRegion& r : state.tree().block(reader)->reads) {
+      if (!r.buffer.same_as(buffer)) continue;
+      BufferRegion needed = region_at(state, container, reader, r, storage);
+      out = out ? region_union(*out, needed, facts) : needed;
+    }
+  return *out;
+}
+
+/// A buffer that a block of the scope writes: what it writes, where that is a box, else what is read. All of it is
+/// there when the copy runs.
+Result<BufferRegion> produced_region(const Context& c, const Block* block, const Buffer& buffer, Place container,
+                                     Place writer, const std::vector<Place>& readers, std::string_view storage) {
+  const TreeIndex& tree = c.state.tree();
+  BlockScope scope = c.state.scope_of(writer);
+  for (Place reader : readers)
+    if (!scope.region_cover(reader, buffer))
+      return c.refuse(scope_region_not_covered,
+                      fmt::format("block \"{}\" reads elements of {} that \"{}\" does not write before",
+                                  tree.block(reader)->name, buffer->name, tree.block(writer)->name),
+                      tree.stmt(reader));
+  const bool inside = std::all_of(readers.begin(), readers.end(), [&](Place p) { return tree.contains(container, p); });
+  // Below a loop the readers in it may need less than is written; readers after the loop need all of it in the end.
+  if (!tree.loop(container) || !inside)
+    for (const BufferRegion& w : tree.block(writer)->writes)
+      if (w.buffer.same_as(buffer))
+        if (auto box = written_box(c.state, container, writer, w)) return *box;
+  if (inside) {
+    BufferRegion needed = needed_region(c.state, container, buffer, readers, storage);
+    if (writes_whole(c.state, container, writer, needed)) return needed;
+  }
+  return c.refuse(region_has_gaps,
+                  fmt::format("what block \"{}\" writes of {} may have gaps, which the copy would read",
+                              tree.block(writer)->name, buffer->name),
+                  block);
+}
+
+/// A buffer from outside: the region that the scope declares (the root declares none: all of it).
+Result<BufferRegion> declared_region(const Context& c, const Buffer& buffer, Place scope,
+                                     const std::vector<Place>& readers, std::string_view storage) {
+  const TreeIndex& tree = c.state.tree();
+  if (tree.enclosing_block(scope) == kNoPlace && tree.block(scope)->reads.empty()) return full_region(buffer);
+  BufferRegion region = full_region(buffer);
+  for (const BufferRegion& r : tree.block(scope)->reads)
+    if (r.buffer.same_as(buffer)) region = r;
+  Analyzer facts;
+  facts.bind(domains_of(*tree.block(scope)));
+  region = clip_to_shape(region, facts);
+  for (Place reader : readers)
+    for (const BufferRegion& r : tree.block(reader)->reads)
+      if (r.buffer.same_as(buffer) &&
+          !region_covers(region, clip_to_shape(region_at(c.state, scope, reader, r, storage), facts), facts))
+        return c.refuse(
+            scope_region_not_covered,
+            fmt::format("the scope reads less of {} than block \"{}\"", buffer->name, tree.block(reader)->name),
+            tree.stmt(reader));
+  // All of what the scope declares has been written before the scope runs.
+  for (Place p = scope, up; (up = tree.enclosing_block(p)) != kNoPlace; p = up)
+    if (!BlockScope(tree, up).region_cover(p, buffer))
+      return c.refuse(region_has_gaps,
+                      fmt::format("some of what block \"{}\" declares to read of {} may not have been written",
+                                  tree.block(p)->name, buffer->name),
+                      tree.stmt(p));
+  return region;
 }
 
 Status apply(Context& c) {
@@ -51,42 +117,15 @@ Status apply(Context& c) {
     for (const Block* consumer : consumers) named.push_back(consumer->id);
     TW_TRY(readers, named_consumers(c, consumers, buffer, scope_place, readers));
   }
+  for (Place reader : readers) TW_TRY_VOID(check_not_opaque(c, reader, buffer));
 
   Place container = scope_place;
-  BufferRegion region = full_region(buffer);
-  if (!writers.empty()) {
-    container = common_container(tree, {writers[0], readers.front()});
-    if (tree.block(container)) {  // scope level: what the producer writes
-      for (const BufferRegion& w : tree.block(writers[0])->writes)
-        if (w.buffer.same_as(buffer)) region = region_at(c.state, container, writers[0], w, storage);
-    } else if (std::any_of(readers.begin(), readers.end(), [&](Place p) { return !tree.contains(container, p); })) {
-      // Below a loop, and readers after it: what the producer writes in one iteration, so that after all it is
-      // complete.
-      for (const BufferRegion& w : tree.block(writers[0])->writes)
-        if (w.buffer.same_as(buffer)) region = region_at(c.state, container, writers[0], w, storage);
-    } else {  // below a loop: what the readers need in one iteration
-      bool first = true;
-      Analyzer facts;
-      bind_loops_above(facts, c.state, readers.front());
-      for (Place reader : readers) {
-        for (const BufferRegion& r : tree.block(reader)->reads) {
-          if (!r.buffer.same_as(buffer)) continue;
-          BufferRegion needed = region_at(c.state, container, reader, r, storage);
-          region = first ? needed : region_union(region, needed, facts);
-          first = false;
-        }
-      }
-    }
+  BufferRegion region;
+  if (writers.empty()) {
+    TW_TRY(region, declared_region(c, buffer, scope_place, readers, storage));
   } else {
-    // An input: the region that the scope declares, if it declares one.
-    for (const BufferRegion& r : tree.block(scope_place)->reads)
-      if (r.buffer.same_as(buffer)) region = r;
-    Analyzer facts;
-    BufferRegion needed = region_at(c.state, scope_place, c.state.place(*block), read, storage);
-    bool declared = !tree.block(scope_place)->iters.empty() || !tree.block(scope_place)->reads.empty();
-    if (declared && !region_covers(region, needed, facts))
-      return c.refuse(scope_region_not_covered,
-                      fmt::format("the scope reads less of {} than block \"{}\"", buffer->name, block->name), block);
+    container = common_container(tree, {writers[0], readers.front()});
+    TW_TRY(region, produced_region(c, block, buffer, container, writers[0], readers, storage));
   }
   CachePlan plan = plan_cache(c, buffer, region, container, storage, true);
   Redirect how{buffer, plan.cache, nullptr, true, false};
@@ -97,62 +136,36 @@ Status apply(Context& c) {
       return out;
     };
 
-  // Rewrite the scope: redirect readers, insert the copy, add the allocation.
-  Stmt scope_stmt = tree.ref(scope_place);
-  const Block* scope_block = as<Block>(scope_stmt);
-  std::vector<std::pair<const StmtNode*, Stmt>> replaced;
-  for (Place reader : readers) {
-    Stmt at = tree.ref(reader);
-    replaced.emplace_back(at.get(), redirect_readers(at, named, named.empty(), how));
-  }
-  const StmtNode* first = tree.stmt(child_containing(tree, container, readers.front()));
-  const StmtNode* container_stmt = tree.stmt(container);
-  Stmt container_new(container_stmt);
-  bool at_start = writers.empty() && tree.block(container);
-  auto apply_replacements = [&](Stmt s) {
-    for (const auto& [from, to] : replaced) s = replace_stmt(s, from, to);
-    return s;
-  };
-  if (at_start) {
-    Stmt body = apply_replacements(scope_block->body);
-    auto copy = edit(*scope_block);
-    copy->body = make_seq({plan.copy, body});
-    copy->allocs.push_back(plan.cache);
-    c.state.replace(scope_block, finish(std::move(copy)));
-  } else {
-    Stmt first_new(first);
-    for (const auto& [from, to] : replaced) {
-      bool below = false;
-      walk_stmts(Stmt(first), [&](const Stmt& s) { return !(below = below || s.get() == from); });
-      if (below) first_new = replace_stmt(first_new, from, to);
-    }
-    Stmt s = scope_stmt;
-    for (const auto& [from, to] : replaced) {
-      bool below_first = false;
-      walk_stmts(Stmt(first), [&](const Stmt& x) { return !(below_first = below_first || x.get() == from); });
-      if (!below_first) s = replace_stmt(s, from, to);
-    }
-    s = replace_stmt(s, first, make_seq({plan.copy, first_new}));
-    c.state.replace(scope_block, add_allocation(*as<Block>(s), plan.cache));
-  }
+  // The copy before the statement with the first reader, or at the start of the scope; then the readers turn to it.
+  const Block* scope_block = tree.block(scope_place);
+  const StmtNode* first =
+      writers.empty() ? scope_block->body.get() : tree.stmt(child_containing(tree, container, readers.front()));
+  Stmt s = replace_stmt(Stmt(scope_block), first, make_seq({plan.copy, Stmt(first)}));
+  for (Place reader : readers) s = replace_stmt(s, tree.stmt(reader), redirect_readers(tree.ref(reader), named, how));
+  std::vector<BlockId> changed;
+  for (Place reader : readers) changed.push_back(tree.block(reader)->id);
+  changed.insert(changed.end(), named.begin(), named.end());
+  c.state.replace(scope_block, add_allocation(*as<Block>(s), plan.cache));
+  for (BlockId id : changed) refresh_signatures(c.state, id);
   c.give(plan.copy_id);
   return {};
 }
 
-const RegisterPrimitive entry{"cache_read",
-                              "readers of a buffer use a copy of it in another memory",
-                              {.kind = "CacheRead",
-                               .inputs = {{"block", ArgType::block, {}, "a reader"},
-                                          {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}),
-                                           "only these use the copy; empty: all readers"}},
-                               .attrs = {{"read_buffer_index", ArgType::integer, {}, "index of the read region"},
-                                         {"storage_scope", ArgType::text, {}, "memory of the copy"}},
-                               .outputs = OutputShape::one_block,
-                               .output_kind = SymbolKind::block,
-                               .python_order = {"block", "read_buffer_index", "storage_scope", "consumer_blocks"},
-                               .refusals = {labels::scope, labels::inner, labels::index, codes::several_writers,
-                                            not_a_consumer, scope_region_not_covered},
-                               .apply = apply}};
+const RegisterPrimitive entry{
+    "cache_read",
+    "readers of a buffer use a copy of it in another memory",
+    {.kind = "CacheRead",
+     .inputs = {{"block", ArgType::block, {}, "a reader"},
+                {"consumer_blocks", ArgType::blocks, TraceValue(TraceList{}),
+                 "only these use the copy; empty: all readers"}},
+     .attrs = {{"read_buffer_index", ArgType::integer, {}, "index of the read region"},
+               {"storage_scope", ArgType::text, {}, "memory of the copy"}},
+     .outputs = OutputShape::one_block,
+     .output_kind = SymbolKind::block,
+     .python_order = {"block", "read_buffer_index", "storage_scope", "consumer_blocks"},
+     .refusals = {labels::scope, labels::inner, labels::index, codes::several_writers, not_a_consumer,
+                  codes::buffer_opaque_or_matched, scope_region_not_covered, region_has_gaps},
+     .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

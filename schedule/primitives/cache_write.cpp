@@ -23,18 +23,34 @@ Status apply(Context& c) {
     return c.refuse(codes::several_writers, fmt::format("buffer {} has {} writers", buffer->name, writers.size()),
                     block);
   TW_TRY_VOID(check_not_updated(c, block, buffer));
+  TW_TRY_VOID(check_not_opaque(c, place, buffer));
+  for (Place p : readers)  // before the block in the text, after it in the next iteration of a loop around both
+    if (p < place && tree.loop(common_container(tree, {p, place})))
+      return c.refuse(codes::dependence_would_break,
+                      fmt::format("block \"{}\" reads {} in an iteration after the one in which \"{}\" writes it",
+                                  tree.block(p)->name, buffer->name, block->name),
+                      tree.stmt(p));
   std::erase_if(readers, [&](Place p) { return p <= place; });  // earlier ones read what was there before
   TW_TRY(std::vector<Place> served, named_consumers(c, consumers, buffer, scope_place, readers));
-  for (Place p : served) std::erase(readers, p);
-
-  Place container = readers.empty() ? scope_place : common_container(tree, {place, readers.front()});
-  if (readers.empty()) {
-    // No reader left in the scope: the copy goes to the end of the innermost statement list that holds the writer's
-    // nest.
-    container = scope_place;
+  for (Place p : served) {
+    TW_TRY_VOID(check_not_opaque(c, p, buffer));
+    if (!scope.region_cover(p, buffer))
+      return c.refuse(scope_region_not_covered,
+                      fmt::format("block \"{}\" reads elements of {} that \"{}\" does not write before",
+                                  tree.block(p)->name, buffer->name, block->name),
+                      tree.stmt(p));
+    std::erase(readers, p);
   }
-  BufferRegion region = region_at(c.state, container, place, write, storage);
-  CachePlan plan = plan_cache(c, buffer, region, container, storage, false);
+
+  // Before the first reader that is left, or at the end of the scope.
+  const Place container = readers.empty() ? scope_place : common_container(tree, {place, readers.front()});
+  std::optional<BufferRegion> region = written_box(c.state, container, place, write);
+  if (!region)
+    return c.refuse(region_has_gaps,
+                    fmt::format("what block \"{}\" writes of {} may have gaps, into which the copy would write rubbish",
+                                block->name, buffer->name),
+                    block);
+  CachePlan plan = plan_cache(c, buffer, *region, container, storage, false);
   Redirect how{buffer, plan.cache, nullptr, true, true};
   if (!plan.offset.empty())
     how.map_indices = [offset = plan.offset](const std::vector<Expr>& v) {
@@ -42,25 +58,14 @@ Status apply(Context& c) {
       for (size_t i = 0; i < v.size(); ++i) out.push_back(v[i] - offset[i]);
       return out;
     };
-  Stmt s = tree.ref(scope_place);
-  // The statement before which the copy stands, found before anything moves.
-  const StmtNode* before = readers.empty() ? nullptr : tree.stmt(child_containing(tree, container, readers.front()));
+  const Block* scope_block = tree.block(scope_place);
+  const Stmt before = readers.empty() ? Stmt() : Stmt(tree.stmt(child_containing(tree, container, readers.front())));
+  Stmt s = before ? replace_stmt(Stmt(scope_block), before.get(), make_seq({plan.copy, before}))
+                  : replace_stmt(Stmt(scope_block), scope_block->body.get(), make_seq({scope_block->body, plan.copy}));
   s = replace_stmt(s, block, redirect(Stmt(block), how));
   for (Place p : served) s = replace_stmt(s, tree.stmt(p), redirect(tree.ref(p), how));
-  if (before) {
-    bool moved = false;  // `before` may hold a redirected statement only if the writer is inside it, which
-                         // child_containing excludes
-    walk_stmts(s, [&](const Stmt& x) { return !(moved = moved || x.get() == before); });
-    TW_CHECK(moved);
-    s = replace_stmt(s, before, make_seq({plan.copy, Stmt(before)}));
-    s = add_allocation(*as<Block>(s), plan.cache);
-  } else {
-    auto copy = edit(*as<Block>(s));
-    copy->body = make_seq({copy->body, plan.copy});
-    copy->allocs.push_back(plan.cache);
-    s = finish(std::move(copy));
-  }
-  c.state.replace(tree.stmt(scope_place), s);
+  c.state.replace(scope_block, add_allocation(*as<Block>(s), plan.cache));
+  refresh_signatures(c.state, scope_block->id);
   c.give(plan.copy_id);
   return {};
 }
@@ -77,7 +82,8 @@ const RegisterPrimitive entry{
      .output_kind = SymbolKind::block,
      .python_order = {"block", "write_buffer_index", "storage_scope", "consumer_blocks"},
      .refusals = {labels::scope, labels::inner, labels::index, codes::several_writers, buffer_updated_in_place,
-                  not_a_consumer},
+                  not_a_consumer, codes::buffer_opaque_or_matched, codes::dependence_would_break,
+                  scope_region_not_covered, region_has_gaps},
      .apply = apply}};
 
 }  // namespace

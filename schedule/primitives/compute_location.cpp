@@ -178,6 +178,8 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, c
 /// loops inside it whose steps leave no gap, no loop in two dimensions, nothing masked but what lies outside the
 /// buffer. A region is a hull; who reads where nothing was written reads rubbish.
 bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion& region, Analyzer& facts) {
+  Analyzer own;
+  if (!boxes_cover(surely_written(writer, region.buffer, own), region, own)) return false;
   const TreeIndex& tree = m.c.state.tree();
   VarMap bindings;
   for (const Iter& iter : writer.iters) bindings[iter.var.get()] = iter.binding;

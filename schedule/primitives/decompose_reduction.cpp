@@ -94,7 +94,9 @@ Status apply(Context& c) {
   }
   update->reads = std::move(reads);
   Stmt new_loop = replace_stmt(Stmt(loop), block, finish(std::move(update)));
+  const BlockId scope = tree.block(tree.enclosing_block(c.state.place(*block)))->id;
   c.state.replace(loop, make_seq({init_nest, new_loop}));
+  refresh_signatures(c.state, scope);  // the update reads what it writes, now that it has no init
   c.give(id);
   return {};
 }

@@ -6,8 +6,9 @@
 #include <algorithm>
 
 #include "ir/analysis/reducers.h"
+#include "ir/print.h"
 #include "schedule/primitive.h"
-#include "schedule/primitives/rewrite_blocks.h"
+#include "schedule/primitives/cache.h"
 
 namespace tilewright {
 namespace {
@@ -38,6 +39,35 @@ bool is_zero(const Expr& e, const std::function<bool(const Load*)>& padded) {
   return false;
 }
 
+/// What is cropped must have been written, and padding must not be what an integer is divided by.
+Status check_body(const Context& c, const Plan& p) {
+  const Place place = c.state.place(*p.block), scope = c.state.tree().enclosing_block(place);
+  for (const auto* list : {&p.block->reads, &p.block->writes})
+    for (const BufferRegion& r : *list) TW_TRY_VOID(check_not_opaque(c, place, r.buffer));
+  for (const BufferRegion& w : p.block->writes)
+    if (!written_box(c.state, scope, place, w))
+      return c.refuse(region_has_gaps,
+                      fmt::format("block \"{}\" may leave elements of {} unwritten, which would be cropped",
+                                  p.block->name, w.buffer->name),
+                      p.block);
+  bool divides = false;
+  walk(
+      Stmt(p.block),
+      [&](const Expr& e) {
+        const Binary* b = as<Binary>(e);
+        const bool division = b && b->dtype.is_integer_like() &&
+                              (b->op == BinaryOp::floor_div || b->op == BinaryOp::floor_mod ||
+                               b->op == BinaryOp::trunc_div || b->op == BinaryOp::trunc_mod);
+        divides = divides || (division && reads_memory(b->b));
+        return true;
+      },
+      [](const Stmt&) { return true; });
+  if (divides)
+    return c.refuse(padding_changes_the_value,
+                    fmt::format("block \"{}\" would divide by a zero of the padding", p.block->name), p.block);
+  return {};
+}
+
 Status check(Context& c, Plan& p) {
   TW_TRY(p.block, c.block("block"));
   TW_TRY_VOID(check_inner(c, p.block));
@@ -49,6 +79,13 @@ Status check(Context& c, Plan& p) {
     return c.refuse(padding_arity, fmt::format("expected {} paddings, found {}", p.block->iters.size(), padding.size()),
                     p.block);
   p.loops = c.state.tree().loop_nodes_above(c.state.place(*p.block));
+  if (!p.loops.empty()) {
+    std::vector<Place> below = c.state.tree().child_blocks(c.state.place(*p.loops.front()));
+    if (below.size() > 1)
+      return c.refuse(codes::subtree_has_not_one_block,
+                      fmt::format("loop {} has {} blocks below", p.loops.front()->var->name, below.size()),
+                      p.loops.front());
+  }
   std::vector<const VarNode*> padded_reductions;
   for (size_t i = 0; i < padding.size(); ++i) {
     const Iter& iter = p.block->iters[i];
@@ -68,17 +105,29 @@ Status check(Context& c, Plan& p) {
     p.loop_extent[as<VarNode>(iter.binding)] = int_imm(rounded, iter.dom.extent->dtype);
     if (iter.type == IterType::reduction) padded_reductions.push_back(iter.var.get());
   }
+  auto own_iter = [&](const Expr& e) {
+    return std::any_of(p.block->iters.begin(), p.block->iters.end(),
+                       [&](const Iter& iter) { return iter.var.get() == as<VarNode>(e); });
+  };
   for (const auto* list : {&p.block->reads, &p.block->writes})
     for (const BufferRegion& r : *list)
-      for (const Range& range : r.region)
-        if (!as<VarNode>(range.min) || !is_const(range.extent, 1))
+      for (size_t d = 0; d < r.region.size(); ++d) {
+        const Range& range = r.region[d];
+        // What is written along a diagonal cannot be cropped as a box.
+        const bool twice =
+            list == &p.block->writes && std::any_of(r.region.begin(), r.region.begin() + static_cast<std::ptrdiff_t>(d),
+                                                    [&](const Range& x) { return same(x.min, range.min); });
+        if (!own_iter(range.min) || !is_const(range.extent, 1) || twice)
           return c.refuse(access_not_trivial,
-                          fmt::format("block \"{}\" indexes {} by {}", p.block->name, r.buffer->name, "an expression"),
+                          fmt::format("block \"{}\" indexes dimension {} of {} by {}", p.block->name, d, r.buffer->name,
+                                      twice ? "an iter that indexes another one" : print(range.min)),
                           p.block);
+      }
   for (const BufferRegion& r : p.block->reads)
     for (const BufferRegion& w : p.block->writes)
       if (r.buffer.same_as(w.buffer))
         return c.refuse(buffer_read_and_written, fmt::format("{} is read and written", r.buffer->name), p.block);
+  TW_TRY_VOID(check_body(c, p));
   if (padded_reductions.empty()) return {};
   std::optional<MatchedReducer> reducer = match_reducer(*p.block);
   // Beyond the domain of each padded iter by itself there must be a zero.
@@ -96,15 +145,21 @@ Status check(Context& c, Plan& p) {
   return {};
 }
 
+/// Of the iter that an index is.
+const Expr& extent_of(const Plan& p, const Expr& iter_var) {
+  for (const Iter& iter : p.block->iters)
+    if (iter.var.get() == as<VarNode>(iter_var)) return iter.dom.extent;
+  TW_UNREACHABLE("{} is no iter of block {}", print(iter_var), p.block->name);
+}
+
 /// Shape of the buffer when the iters that index it are rounded up; empty if none is.
 std::vector<Expr> padded_shape(const Plan& p, const BufferRegion& r) {
-  std::vector<Expr> shape = r.buffer->shape;
+  std::vector<Expr> shape;
   bool grows = false;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    auto it = p.new_extent.find(as<VarNode>(r.region[d].min));
-    if (it == p.new_extent.end()) continue;
-    shape[d] = it->second;
-    grows = true;
+  for (const Range& range : r.region) {
+    auto it = p.new_extent.find(as<VarNode>(range.min));
+    shape.push_back(it == p.new_extent.end() ? extent_of(p, range.min) : it->second);
+    grows = grows || it != p.new_extent.end();
   }
   return grows ? shape : std::vector<Expr>{};
 }
@@ -122,10 +177,8 @@ Stmt copy_block(const Plan& p, const BufferRegion& r, const std::string& name, c
     Var loop = make_var(fmt::format("i{}", i)), iter = make_var(fmt::format("v{}", i));
     loops.push_back(loop);
     v.push_back(iter);
-    Expr accessed = source->shape[i];
-    for (const Iter& old : p.block->iters)
-      if (old.var.get() == as<VarNode>(r.region[i].min) && (!pad || p.new_extent.count(old.var.get())))
-        accessed = old.dom.extent;
+    // A guarded access may go beyond the buffer.
+    const Expr accessed = simplify(min_of(extent_of(p, r.region[i].min), (pad ? source : target)->shape[i]));
     extents.push_back(pad ? target->shape[i] : accessed);
     block->iters.push_back({iter, {int_imm(0), extents[i]}, IterType::spatial, loop});
     if (pad && !same(accessed, target->shape[i])) inside = and_of(inside, less(iter, accessed));
@@ -189,7 +242,9 @@ Status apply(Context& c) {
   const StmtNode* top = p.loops.empty() ? static_cast<const StmtNode*>(p.block) : p.loops.front();
   Stmt s = replace_stmt(tree.ref(scope), top, make_seq(std::move(all)));
   for (const Buffer& b : made) s = add_allocation(*as<Block>(s), b);
+  const BlockId changed = tree.block(scope)->id;
   c.state.replace(tree.stmt(scope), s);
+  refresh_signatures(c.state, changed);
   return {};
 }
 
@@ -199,8 +254,9 @@ const RegisterPrimitive entry{
     {.kind = "PadEinsum",
      .inputs = {{"block", ArgType::block, {}, "the contraction"}},
      .attrs = {{"padding", ArgType::int_list, {}, "for each iter the number that its extent becomes a multiple of"}},
-     .refusals = {labels::inner, labels::pipeline, labels::either, labels::trivial, padding_arity, padding_not_positive,
-                  access_not_trivial, codes::extent_not_constant, buffer_read_and_written, padding_changes_the_value},
+     .refusals = {labels::inner, labels::pipeline, labels::either, labels::trivial, codes::subtree_has_not_one_block,
+                  padding_arity, padding_not_positive, access_not_trivial, codes::extent_not_constant,
+                  buffer_read_and_written, codes::buffer_opaque_or_matched, region_has_gaps, padding_changes_the_value},
      .apply = apply}};
 
 }  // namespace

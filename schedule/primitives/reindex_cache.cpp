@@ -34,6 +34,7 @@ Result<Plan> make_plan(Context& c, bool write) {
         return c.refuse(codes::block_reads_its_output,
                         fmt::format("block \"{}\" reads and writes {}", p.block->name, w.buffer->name), p.block);
   }
+  TW_TRY_VOID(check_not_opaque(c, c.state.place(*p.block), p.region.buffer));
   TW_TRY_VOID(check_pipeline(c, p.block));
   BlockScope scope = c.state.scope_of(c.state.place(*p.block));
   if (scope.writers(p.region.buffer).size() > 1)
@@ -101,6 +102,32 @@ Result<Plan> make_plan(Context& c, bool write) {
     b.data = make_var(b.name, kHandle);
   });
   return p;
+}
+
+/// The copy does without the loops that drive no iter of the map. It may run all the same wherever the block runs for
+/// some values of those; the block must write its element in each instance.
+Status check_instances(const Context& c, const Plan& p, Place top, bool write) {
+  const State& state = c.state;
+  Analyzer facts;
+  facts.bind(domains_of(*state.tree().block(state.tree().enclosing_block(top))));
+  VarMap gone;
+  for (const For* l : state.tree().loop_nodes_above(state.place(*p.block))) {
+    facts.bind(*l);
+    const bool used =
+        std::any_of(p.used.begin(), p.used.end(), [&](const Iter* i) { return uses_var(i->binding, l->var.get()); });
+    if (!used && state.tree().contains(top, state.place(*l))) gone[l->var.get()] = l->min;
+  }
+  bool runs = true;
+  for (const Expr& conjunct : conjuncts(p.block->predicate))
+    if (uses_any(conjunct, [&](const VarNode* v) { return gone.count(v) > 0; }))
+      runs = runs && facts.can_prove(substitute(conjunct, gone));
+  Analyzer inside;
+  if (write && !boxes_cover(surely_written(*p.block, p.region.buffer, inside), p.region, inside)) runs = false;
+  if (runs) return {};
+  return c.refuse(region_has_gaps,
+                  fmt::format("block \"{}\" may not access all elements of {} that the copy would hold", p.block->name,
+                              p.region.buffer->name),
+                  p.block);
 }
 
 /// The copy block under copies of the loops from `top` inwards that the used iters need; loops and iters keep their
@@ -185,6 +212,7 @@ Status reindex_cache(Context& c, bool write) {
   // The copy stands beside the outermost statement that holds only this block's nest.
   Place top = place;
   while (tree.loop(tree.parent(top))) top = tree.parent(top);
+  TW_TRY_VOID(check_instances(c, p, top, write));
   BlockId id{};
   Stmt copy = copy_nest(c.state, p, top, write, &id);
   Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
@@ -192,7 +220,9 @@ Status reindex_cache(Context& c, bool write) {
   Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
   Stmt scope_new =
       replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
+  const BlockId changed = tree.block(scope)->id;
   c.state.replace(tree.stmt(scope), add_allocation(*as<Block>(scope_new), p.cache));
+  refresh_signatures(c.state, changed);
   c.give(id);
   return {};
 }

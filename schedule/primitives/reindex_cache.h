@@ -2,7 +2,7 @@
 // uses it.
 #pragma once
 
-#include "schedule/primitives/rewrite_blocks.h"
+#include "schedule/primitives/cache.h"
 
 namespace tilewright {
 
@@ -12,9 +12,16 @@ TW_REFUSAL_CODE(map_uses_a_reduction_iter, "map-uses-a-reduction-iter",
                 "a copy of what is written cannot be indexed by a reduction iter: it is initialised only once");
 TW_REFUSAL_CODE(map_iters_differ, "map-iters-differ",
                 "the index map takes another number of indices than the block has iters");
-inline const RefusalList reindex_cache_refusals{
-    labels::scope,          labels::inner,      labels::index,    labels::pipeline,
-    codes::several_writers, access_not_a_point, map_iters_differ, codes::index_map_not_injective};
+inline const RefusalList reindex_cache_refusals{labels::scope,
+                                                labels::inner,
+                                                labels::index,
+                                                labels::pipeline,
+                                                codes::several_writers,
+                                                access_not_a_point,
+                                                map_iters_differ,
+                                                codes::index_map_not_injective,
+                                                codes::buffer_opaque_or_matched,
+                                                region_has_gaps};
 
 Status reindex_cache(Context&, bool write);
 

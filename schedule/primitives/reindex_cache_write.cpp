@@ -1,6 +1,5 @@
 // reindex_cache_write: the block writes a copy of the buffer that an index map of its iters lays out (packing).
 #include "schedule/primitive.h"
-#include "schedule/primitives/cache.h"
 #include "schedule/primitives/reindex_cache.h"
 
 namespace tilewright {

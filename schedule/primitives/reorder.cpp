@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "schedule/primitive.h"
-#include "schedule/primitives/tree_ops.h"
+#include "schedule/primitives/cache.h"
 
 namespace tilewright {
 namespace {
@@ -60,28 +60,16 @@ Status check_order(const Context& c, const For* bottom) {
   const TreeIndex& tree = c.state.tree();
   Place place = c.state.place(*bottom);
   BlockScope scope = c.state.scope_of(place);
-  auto region_below = [&](Place block, const BufferRegion& region) {
-    const Block* b = tree.block(block);
-    VarMap bindings;
-    for (const Iter& iter : b->iters) bindings[iter.var.get()] = iter.binding;
-    std::vector<VarRange> inner;
-    for (Place l : tree.loops_between(place, block)) inner.push_back({tree.loop(l)->var, range_of(*tree.loop(l))});
-    Analyzer facts;
-    bind_loops_above(facts, c.state, block);
-    return relax(substitute(region, bindings), inner, b->predicate, facts);
-  };
   for (const Dependence& d : scope.dependences()) {
     Place from = scope.children()[d.from], to = scope.children()[d.to];
     if (!tree.contains(place, from) || !tree.contains(place, to)) continue;
     bool kept = false;
     if (d.kind == DependenceKind::raw) {
-      Analyzer facts;
-      bind_loops_above(facts, c.state, tree.child_blocks(place).front());
       kept = true;
       for (const BufferRegion& read : tree.block(to)->reads)
         for (const BufferRegion& write : tree.block(from)->writes)
           if (read.buffer.same_as(write.buffer))
-            kept = kept && region_covers(region_below(from, write), region_below(to, read), facts);
+            kept = kept && writes_whole(c.state, place, from, region_at(c.state, place, to, read, "local"));
     }
     if (!kept)
       return c.refuse(codes::dependence_would_break,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tilewright {
 
 namespace {
@@ -65,6 +67,57 @@ Stmt rederive_reads(const Stmt& s) {
   return finish(std::move(copy));
 }
 
+namespace {
+/// `declared` with regions that cover `touched`, in the old order; null: it is true as it is.
+std::optional<std::vector<BufferRegion>> refreshed(const std::vector<BufferRegion>& declared,
+                                                   const std::vector<BufferRegion>& touched, Analyzer& facts) {
+  std::vector<BufferRegion> out;
+  bool changed = false;
+  std::vector<const BufferNode*> known;
+  for (const BufferRegion& d : declared) {
+    auto t =
+        std::find_if(touched.begin(), touched.end(), [&](const BufferRegion& x) { return x.buffer.same_as(d.buffer); });
+    known.push_back(d.buffer.get());
+    if (t == touched.end()) {
+      changed = true;
+    } else if (region_covers(d, *t, facts)) {
+      out.push_back(d);
+    } else {
+      out.push_back(*t);
+      changed = true;
+    }
+  }
+  for (const BufferRegion& t : touched)
+    if (std::find(known.begin(), known.end(), t.buffer.get()) == known.end()) {
+      out.push_back(t);
+      changed = true;
+    }
+  return changed ? std::optional(std::move(out)) : std::nullopt;
+}
+}  // namespace
+
+void refresh_signatures(State& state, BlockId id) {
+  Place p = state.tree().find(id);
+  while (p != kNoPlace && state.tree().enclosing_block(p) != kNoPlace) {
+    const Block* block = state.tree().block(p);
+    id = block->id;
+    Analyzer facts;
+    facts.bind(domains_of(*block));
+    Signature touched = derive_signature(*block, &facts);
+    if (!touched.opaque) {
+      auto reads = refreshed(block->reads, touched.reads, facts),
+           writes = refreshed(block->writes, touched.writes, facts);
+      if (reads || writes) {
+        auto copy = edit(*block);
+        if (reads) copy->reads = std::move(*reads);
+        if (writes) copy->writes = std::move(*writes);
+        state.replace(block, finish(std::move(copy)));
+      }
+    }
+    p = state.tree().enclosing_block(state.tree().find(id));
+  }
+}
+
 bool has_opaque_use(const Stmt& s, const Buffer& b) {
   bool found = false;
   walk(
@@ -101,7 +154,8 @@ Stmt add_allocation(const Block& owner, const Buffer& b) {
   return finish(std::move(copy));
 }
 
-Stmt make_copy(const CopyBlock& c, BlockId* id) {
+Stmt make_copy(const CopyBlock& c, Analyzer& facts, BlockId* id) {
+  auto scope = facts.scope();
   auto block = std::make_unique<Block>();
   block->name = c.name;
   std::vector<Var> loop_vars;
@@ -110,7 +164,11 @@ Stmt make_copy(const CopyBlock& c, BlockId* id) {
     Var loop = make_var(fmt::format("ax{}", i)), iter = make_var(fmt::format("v{}", i));
     loop_vars.push_back(loop);
     iters.push_back(iter);
-    block->iters.push_back({iter, c.domains[i], IterType::spatial, c.loops[i].min + loop});
+    Expr binding = c.loops[i].min + loop;
+    facts.bind(loop, {int_imm(0, loop->dtype), c.loops[i].extent});
+    for (const Expr& within : {less_equal(int_imm(0, binding->dtype), binding), less(binding, c.shape[i])})
+      if (!facts.can_prove(within)) block->predicate = and_of(block->predicate, facts.simplify(within));
+    block->iters.push_back({iter, c.domains[i], IterType::spatial, binding});
   }
   std::vector<Expr> from = c.source_indices ? c.source_indices(iters) : iters;
   std::vector<Expr> to = c.target_indices ? c.target_indices(iters) : iters;

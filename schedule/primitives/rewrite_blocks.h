@@ -19,6 +19,10 @@ Stmt redirect(const Stmt& s, const Redirect& how);
 /// root are derived too (the root's stays empty).
 Stmt rederive_reads(const Stmt& block);
 
+/// Makes signatures true again after a change inside the block at `p`: of this block and of those around it, but for
+/// the root's, which stays empty. Regions grow to what is touched; buffers that are touched no more go.
+void refresh_signatures(State&, BlockId block);
+
 /// Whether the buffer is used other than by loads, stores and regions below s (pointer, match_buffer source).
 bool has_opaque_use(const Stmt& s, const Buffer& b);
 
@@ -36,8 +40,10 @@ struct CopyBlock {
   std::vector<Range> loops;    ///< loop ranges: binding i = loops[i].min + ax_i, extent loops[i].extent
   std::function<std::vector<Expr>(const std::vector<Expr>&)> source_indices,
       target_indices;  ///< null: the iters themselves
+  std::vector<Expr>
+      shape;  ///< binding i is held below shape[i] and at or above 0 by a predicate unless `facts` prove it
 };
-/// The nest; *id is the block's.
-Stmt make_copy(const CopyBlock&, BlockId* id);
+/// The nest; *id is the block's. `facts`: about what the loops' ranges use.
+Stmt make_copy(const CopyBlock&, Analyzer& facts, BlockId* id);
 
 }  // namespace tilewright

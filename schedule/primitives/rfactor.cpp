@@ -261,7 +261,7 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
      .refusals = {codes::subtree_has_not_one_block, labels::pipeline, labels::reduction, loop_not_serial,
-                  loop_drives_both_kinds, loop_drives_a_spatial_iter, labels::zero,
+                  loop_drives_both_kinds, loop_drives_a_spatial_iter, codes::loop_does_not_start_at_zero,
                   block_not_first_under_outermost_loop, unused_loop_under_a_reduction_loop,
                   codes::predicate_not_trivial, codes::no_matching_reducer, factor_axis_out_of_range},
      .apply = apply}};

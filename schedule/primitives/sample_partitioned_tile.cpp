@@ -23,7 +23,7 @@ Status apply(Context& c) {
     return c.refuse(partition_out_of_range,
                     fmt::format("no factor is left for an inner part that is a multiple of {}", inner), loop);
   std::optional<int64_t> extent = const_int(loop->extent);
-  if (extent && *extent < 1) return c.refuse(extent_not_positive, fmt::format("the loop has extent {}", *extent), loop);
+  TW_CHECK(!extent || *extent >= 1, "loop {} has extent {}", loop->var->name, *extent);
   std::optional<Tile> tile;
   if (extent && c.decision()) {
     TW_TRY(Tile decided, decided_tile(c, n, loop));

@@ -16,6 +16,7 @@ Status apply(Context& c) {
     return c.refuse(innermost_limit_not_positive,
                     fmt::format("expected a positive limit, or -1 for none, found {}", limit), loop);
   std::optional<int64_t> extent = const_int(loop->extent);
+  TW_CHECK(!extent || *extent >= 1, "loop {} has extent {}", loop->var->name, *extent);
   if (!extent) {  // symbolic: -1, 1, …, 1; the -1 is inferred by split
     c.give_symbolic();
     Tile tile(n, 1);
@@ -28,7 +29,6 @@ Status apply(Context& c) {
     c.decide(tile);
     return {};
   }
-  if (*extent < 1) return c.refuse(extent_not_positive, fmt::format("the loop has extent {}", *extent), loop);
   Tile tile;
   if (c.decision()) {
     TW_TRY(tile, decided_tile(c, n, loop));

@@ -15,11 +15,9 @@ TW_REFUSAL_CODE(decision_of_wrong_length, "decision-of-wrong-length",
                 "a tile decision has another number of factors than n");
 TW_REFUSAL_CODE(decision_out_of_range, "decision-out-of-range", "a categorical decision is no index of the candidates");
 
-using text_code::extent_not_positive;
-
-/// What check_tile_count, decided_tile, a loop without iterations and a repair that is off give.
-inline const RefusalList tile_refusals{tile_count_too_small, tile_count_too_large, extent_not_positive,
-                                       decision_of_wrong_length, decision_does_not_fit};
+/// What check_tile_count, decided_tile and a repair that is off give.
+inline const RefusalList tile_refusals{tile_count_too_small, tile_count_too_large, decision_of_wrong_length,
+                                       decision_does_not_fit};
 
 /// 1 <= n <= 64.
 Status check_tile_count(Context&, int64_t n, const For* loop);

@@ -12,7 +12,6 @@ TW_REFUSAL_CODE(buffer_is_an_alias, "buffer-is-an-alias", "the buffer is a match
 TW_REFUSAL_CODE(pad_map_arity, "pad-map-arity",
                 "the pad value takes another number of indices than the new buffer has dimensions");
 TW_REFUSAL_CODE(pad_dtype_differs, "pad-dtype-differs", "the pad value has another element type than the buffer");
-TW_REFUSAL_CODE(pad_value_reads_memory, "pad-value-reads-memory", "the pad value reads a buffer");
 TW_REFUSAL_CODE(transform_needs_padding, "transform-needs-padding",
                 "the new shape has more elements than the old one, and no pad value is given");
 
@@ -91,7 +90,6 @@ Result<Expr> pad_value(Context& c, const Block* block, const Layout& layout) {
     return c.refuse(pad_map_arity, fmt::format("expected {} indices and one value", layout.new_indices.size()), block);
   std::vector<Expr> given(layout.new_indices.begin(), layout.new_indices.end());
   Expr value = apply_index_map(*map, given)[0];
-  if (reads_memory(value)) return c.refuse(pad_value_reads_memory, "the pad value reads a buffer", block);
   if (value->kind == ExprKind::kIntImm) value = cast(layout.to->dtype, value);
   if (value->kind == ExprKind::kFloatImm && layout.to->dtype.is_float())
     value = float_imm(as<FloatImm>(value)->value, layout.to->dtype);
@@ -143,6 +141,9 @@ Status apply(Context& c) {
       if (m.buffer.same_as(buffer))
         return c.refuse(buffer_is_an_alias, fmt::format("{} is an alias of {}", buffer->name, m.source.buffer->name),
                         block);
+  if (has_opaque_use(c.state.root(), buffer))
+    return c.refuse(codes::buffer_opaque_or_matched,
+                    fmt::format("buffer {} is accessed through a pointer or a match_buffer", buffer->name), block);
   TW_TRY(Layout layout, plan_layout(c, block, buffer));
   Expr pad;
   if (layout.padding && !c.value("pad_value").is_none()) {
@@ -227,19 +228,17 @@ Status apply(Context& c) {
   function->body = root;
   c.state.set_function(FunctionRef(function.release()));
   if (pad) {
-    const Block* user = c.state.find(block->id);
-    Place p = c.state.place(*user);
-    std::vector<Place> writers = c.state.scope_of(p).writers(layout.to);
-    Stmt extra = padding_block(layout, pad, writers.empty());
-    if (writers.empty()) {
-      Place first = p;
-      while (c.state.tree().loop(c.state.tree().parent(first))) first = c.state.tree().parent(first);
-      insert_before(c.state, first, extra);
-    } else {
-      Place last = writers.back();
-      while (c.state.tree().loop(c.state.tree().parent(last))) last = c.state.tree().parent(last);
-      insert_after(c.state, last, extra);
-    }
+    // In the scope that owns the buffer: for a parameter the root.
+    const TreeIndex& now = c.state.tree();
+    Place owner = allocating_block(c.state, c.state.place(*c.state.find(block->id)), layout.to);
+    if (owner == kNoPlace) owner = now.blocks().front();
+    BlockScope scope(now, owner);
+    std::vector<Place> writers = scope.writers(layout.to);
+    const bool input = writers.empty();
+    Place at = input ? scope.readers(layout.to).front() : writers.back();
+    while (now.loop(now.parent(at))) at = now.parent(at);
+    Stmt extra = padding_block(layout, pad, input);
+    input ? insert_before(c.state, at, extra) : insert_after(c.state, at, extra);
   }
   return {};
 }
@@ -255,8 +254,8 @@ const RegisterPrimitive entry{
                {"assume_injective_transform", ArgType::boolean, false,
                 "the caller promises that the map is injective"}},
      .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
-     .refusals = {labels::index, buffer_is_an_alias, codes::index_map_arity, codes::index_map_not_injective,
-                  transform_needs_padding, pad_map_arity, pad_value_reads_memory, pad_dtype_differs},
+     .refusals = {labels::index, buffer_is_an_alias, codes::buffer_opaque_or_matched, codes::index_map_arity,
+                  codes::index_map_not_injective, transform_needs_padding, pad_map_arity, pad_dtype_differs},
      .apply = apply}};
 
 }  // namespace

@@ -54,6 +54,15 @@ TEST(Refusals, EveryGoldenShowsADeclaredCodeOfThePrimitiveInItsName) {
   }
 }
 
+TEST(Refusals, EveryDeclaredCodeHasAGolden) {
+  std::set<std::string> shown;
+  for (const RefusalGolden& g : refusal_goldens()) shown.insert(g.primitive + "_" + g.code);
+  for (const Primitive* p : all_primitives())
+    for (const RefusalCode* code : p->refusals.codes())
+      EXPECT_TRUE(shown.count(p->name + "_" + code->text))
+          << "tests/golden/schedule/refusals/" << p->name << "_" << code->text << ".txt is missing";
+}
+
 // --- handles ---------------------------------------------------------------------------------------------------------
 
 constexpr const char* kReduction = R"(
