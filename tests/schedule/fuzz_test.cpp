@@ -23,7 +23,7 @@
 namespace tilewright {
 namespace {
 
-constexpr int kSteps = 8;
+constexpr int kSteps = 10;
 constexpr int64_t kStepLimit = 10'000;  // a program that takes more loop iterations is left out
 constexpr int64_t kGrowth = 64;         // a schedule that recomputes so much more ends the sequence
 
@@ -79,9 +79,14 @@ class Arguments {
   TraceValue block() {
     if (blocks_.empty()) return Symbol{0, SymbolKind::block};
     Symbol s = pick(blocks_);
+    if (is_root(s) && rng_.chance(0.9)) s = pick(blocks_);  // most primitives refuse it
     if (!block_)
       if (auto b = s_.block(s)) block_ = *b;
     return s;
+  }
+  bool is_root(Symbol s) const {
+    auto b = s_.block(s);
+    return b && *b == s_.function().root();
   }
   /// Blocks that follow each other in the text.
   TraceList neighbours() {
@@ -94,8 +99,15 @@ class Arguments {
   TraceValue loop() {
     if (loops_.empty()) return Symbol{0, SymbolKind::loop};
     Symbol s = pick(loops_);
+    for (int tries = 0; tries < 3 && block_ && above_block(s); ++tries) s = pick(loops_);  // to move the block under it
     if (auto l = s_.loop(s)) loop_ = *l;
     return s;
+  }
+  bool above_block(Symbol s) const {
+    auto l = s_.loop(s);
+    const TreeIndex& tree = s_.state().tree();
+    const Place p = tree.find(block_->id);
+    return !l || (p != kNoPlace && tree.contains(s_.state().place(**l), p));
   }
   /// A run of loops above one block, sometimes shuffled or from anywhere.
   TraceList loops(bool shuffled) {
@@ -174,7 +186,8 @@ class Arguments {
     return IndexMapRef(map.release());
   }
   std::string text(const std::string& name) {
-    static const std::vector<std::string> scopes{"global", "global", "shared", "local", "shared.dyn", "nowhere"};
+    static const std::vector<std::string> scopes{"global", "global", "global",     "shared",
+                                                 "shared", "local",  "shared.dyn", "nowhere"};
     static const std::vector<std::string> keys{
         "pragma_auto_unroll_max_step", "meta_schedule.parallel", "note", "pragma_note",
         "tilewright.nothing",          "meta_schedule.vectorize"};
@@ -209,6 +222,11 @@ class Arguments {
       }
       case ArgType::integer:
         if (spec.name == "n") return rng_.between(0, 4);
+        if (spec.name.ends_with("buffer_index") && block_ && rng_.chance(0.9)) {
+          const bool read = spec.name.starts_with("read");
+          const size_t regions = (read ? block_->reads : block_->writes).size();
+          return static_cast<int64_t>(regions ? rng_.below(regions) : 0);
+        }
         return rng_.chance(0.7) ? TraceValue(rng_.between(-1, 1)) : TraceValue(rng_.between(-3, 5));
       case ArgType::int_list: {
         TraceList list;
@@ -314,6 +332,13 @@ struct Count {
   int64_t applied = 0, refused = 0;
 };
 
+/// Each primitive, those that change the program several times as often as those that only look at it.
+std::vector<const Primitive*> drawn_primitives() {
+  std::vector<const Primitive*> out;
+  for (const Primitive* p : all_primitives()) out.insert(out.end(), p->pure || p->inputs.empty() ? 1 : 4, p);
+  return out;
+}
+
 struct Drawn {
   ProgramRef program;
   std::vector<std::pair<std::string, int64_t>> extents;
@@ -339,7 +364,7 @@ class ScheduleFuzz : public ::testing::Test {
     Schedule s(program, rng.next_u64());
     Arguments arguments(s, rng);
     arguments.refresh();
-    static const std::vector<const Primitive*> primitives = all_primitives();
+    static const std::vector<const Primitive*> primitives = drawn_primitives();
     Instruction last;
     try {
       for (int step = 0; step < kSteps; ++step) {
