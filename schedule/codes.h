@@ -20,6 +20,7 @@ TW_REFUSAL_CODE(several_factors_inferred, "several-factors-inferred", "more than
 TW_REFUSAL_CODE(factor_not_positive, "factor-not-positive", "a factor is below 1");
 TW_REFUSAL_CODE(index_map_not_injective, "index-map-not-injective",
                 "two different indices are mapped to the same place");
+TW_REFUSAL_CODE(index_map_negative, "index-map-negative", "an index that the map gives may be below 0");
 TW_REFUSAL_CODE(index_map_arity, "index-map-arity",
                 "the index map takes another number of indices than what it maps has");
 TW_REFUSAL_CODE(predicate_not_trivial, "predicate-not-trivial", "the block has a predicate");

@@ -19,6 +19,40 @@ struct Plan {
   Buffer cache;
 };
 
+/// The cache: the map tells the used iters apart, and its shape is the image.
+Status lay_out(const Context& c, Plan& p, const std::vector<VarRange>& used_domains, const std::string& storage,
+               Analyzer& facts) {
+  IterMap detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::bijective, facts);
+  bool injective = static_cast<bool>(detected);
+  if (!injective) {  // digits may leave gaps in the image (padding): injective is enough, and an inverse proves it
+    detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::none, facts);
+    injective = detected && inverse_map(detected, used_domains, p.mapped, facts).has_value();
+  }
+  if (!injective)
+    return c.refuse(codes::index_map_not_injective,
+                    fmt::format("the map does not tell iters of block \"{}\" apart: {}", p.block->name,
+                                detected.failure.empty() ? "its digits overlap, or one is missing" : detected.failure),
+                    p.block);
+  std::vector<Expr> shape;
+  for (Expr& e : p.mapped) {
+    SymbolicInterval bounds = bounds_over(e, used_domains, nullptr, facts);
+    if (!bounds.bounded()) return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", p.block);
+    if (!facts.can_prove_not_negative(bounds.min))
+      return c.refuse(codes::index_map_negative, fmt::format("index {} of the map may be below 0", shape.size()),
+                      p.block);
+    shape.push_back(facts.simplify(bounds.max + 1));
+  }
+  p.cache = derive_buffer(p.region.buffer, [&](BufferNode& b) {
+    b.name = p.region.buffer->name + "_" + storage;
+    b.scope = storage;
+    b.shape = shape;
+    b.strides.clear();
+    b.elem_offset = nullptr;
+    b.data = make_var(b.name, kHandle);
+  });
+  return {};
+}
+
 Result<Plan> make_plan(Context& c, bool write) {
   Plan p;
   TW_TRY(p.block, c.block("block"));
@@ -77,30 +111,7 @@ Result<Plan> make_plan(Context& c, bool write) {
     p.used.push_back(&iter);
     used_domains.push_back({iter.var, iter.dom});
   }
-  IterMap detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::bijective, facts);
-  bool injective = static_cast<bool>(detected);
-  if (!injective) {  // digits may leave gaps in the image (padding): injective is enough, and an inverse proves it
-    detected = detect_iter_map(p.mapped, used_domains, nullptr, IterMapCheck::none, facts);
-    injective = detected && inverse_map(detected, used_domains, p.mapped, facts).has_value();
-  }
-  if (!injective)
-    return c.refuse(
-        codes::index_map_not_injective,
-        fmt::format("the map does not tell iters of block \"{}\" apart: {}", p.block->name, detected.failure), p.block);
-  std::vector<Expr> shape;
-  for (Expr& e : p.mapped) {
-    SymbolicInterval bounds = bounds_over(e, used_domains, nullptr, facts);
-    if (!bounds.bounded()) return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", p.block);
-    shape.push_back(facts.simplify(bounds.max + 1));
-  }
-  p.cache = derive_buffer(p.region.buffer, [&](BufferNode& b) {
-    b.name = p.region.buffer->name + "_" + storage;
-    b.scope = storage;
-    b.shape = shape;
-    b.strides.clear();
-    b.elem_offset = nullptr;
-    b.data = make_var(b.name, kHandle);
-  });
+  TW_TRY_VOID(lay_out(c, p, used_domains, storage, facts));
   return p;
 }
 

@@ -20,6 +20,7 @@ inline const RefusalList reindex_cache_refusals{labels::scope,
                                                 access_not_a_point,
                                                 map_iters_differ,
                                                 codes::index_map_not_injective,
+                                                codes::index_map_negative,
                                                 codes::buffer_opaque_or_matched,
                                                 region_has_gaps};
 

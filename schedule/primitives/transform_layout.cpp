@@ -41,6 +41,9 @@ Result<Layout> plan_layout(Context& c, const Block* block, const Buffer& buffer)
   for (const Expr& e : out.map->outputs) {
     SymbolicInterval bounds = bounds_over(e, domains, nullptr, facts);
     if (!bounds.bounded()) return c.refuse(codes::index_map_not_injective, "an index of the map has no bound", block);
+    if (!facts.can_prove_not_negative(bounds.min))
+      return c.refuse(codes::index_map_negative, fmt::format("index {} of the map may be below 0", shape.size()),
+                      block);
     shape.push_back(facts.simplify(bounds.max + 1));
     out.new_indices.push_back(make_var(fmt::format("i{}", out.new_indices.size()), e->dtype));
   }
@@ -255,7 +258,8 @@ const RegisterPrimitive entry{
                 "the caller promises that the map is injective"}},
      .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
      .refusals = {labels::index, buffer_is_an_alias, codes::buffer_opaque_or_matched, codes::index_map_arity,
-                  codes::index_map_not_injective, transform_needs_padding, pad_map_arity, pad_dtype_differs},
+                  codes::index_map_not_injective, codes::index_map_negative, transform_needs_padding, pad_map_arity,
+                  pad_dtype_differs},
      .apply = apply}};
 
 }  // namespace

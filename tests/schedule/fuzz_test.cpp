@@ -167,7 +167,7 @@ class Arguments {
       } else if (shape < 0.32) {
         map->outputs.push_back(v * f);
       } else if (shape < 0.37) {
-        map->outputs.push_back(v + f);
+        map->outputs.push_back(rng_.chance(0.2) ? v - f : v + f);
       } else if (shape < 0.42) {
         continue;
       } else {
