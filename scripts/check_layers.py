@@ -43,6 +43,7 @@ OWNERS = {
     "SQLite": (r"sqlite3\.h|SQLiteCpp/", "database"),
     "libpq": (r"libpq-fe\.h|libpq/", "database"),
     "oneTBB": (r"(tbb|oneapi)/", "search export"),
+    "sanitizers": (r"sanitizer/", "support/sanitizer"),
     "CLI11": (r"CLI/", "tools"),
     "toml++": (r"toml\+\+/|toml\.hpp", "tools tests/workloads"),
     "spdlog": (r"spdlog/", "tools measure"),

@@ -1,8 +1,6 @@
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
 #include "costmodel/features/extract.h"
 #include "ir/equal.h"
+#include "search/strategies/parallel.h"
 #include "search/strategies/strategy.h"
 
 namespace tilewright {
@@ -54,12 +52,7 @@ std::vector<std::optional<Candidate>> Evaluator::evaluate(const std::vector<Draf
     if (context_.pause) context_.pause();
     if (context_.give_up && context_.give_up()) break;
     size_t end = std::min(drafts.size(), begin + piece);
-    if (context_.threads <= 1) {
-      for (size_t i = begin; i < end; ++i) one(i);
-    } else {
-      tbb::task_arena arena(context_.threads);
-      arena.execute([&] { tbb::parallel_for(begin, end, one); });
-    }
+    parallel_for(begin, end, context_.threads, one);
   }
   for (const std::optional<Refusal>& r : refused) {
     if (!r) continue;
