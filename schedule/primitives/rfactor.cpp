@@ -87,6 +87,10 @@ Result<Plan> check(Context& c) {
   bool seen_reduction = false;
   for (const For* l : p.loops) {
     unsigned types = iter_types_driven(*p.block, l->var.get());
+    constexpr unsigned both = 1u << static_cast<int>(IterType::reduction) | 1u << static_cast<int>(IterType::spatial);
+    if ((types & both) == both)  // the final block does without the other reduction loops
+      return c.refuse(loop_drives_both_kinds, fmt::format("loop {} feeds spatial and reduction iters", l->var->name),
+                      l);
     seen_reduction = seen_reduction || (types & (1u << static_cast<int>(IterType::reduction)));
     if (!types && seen_reduction && !is_const(l->extent, 1))
       return c.refuse(unused_loop_under_a_reduction_loop, fmt::format("no iter uses loop {}", l->var->name), l);
