@@ -185,6 +185,7 @@ bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion&
   for (const Iter& iter : writer.iters) bindings[iter.var.get()] = iter.binding;
   std::vector<Expr> starts;
   for (const Range& r : region.region) starts.push_back(substitute(r.min, bindings));
+  VarMap firsts;  // loops inside at their beginning
   Place place = m.c.state.place(writer);
   for (size_t d = 0; d < starts.size(); ++d) {
     std::optional<int64_t> width = const_int(region.region[d].extent);
@@ -192,6 +193,7 @@ bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion&
     std::vector<std::pair<int64_t, int64_t>> steps;  // step, extent of the loops inside
     for (const For* loop : tree.loop_nodes_above(place)) {
       if (loop == m.loop || !tree.contains(m.loop_place, m.c.state.place(*loop))) continue;
+      firsts[loop->var.get()] = loop->min;
       if (!uses_var(starts[d], loop->var.get())) continue;
       Expr next = substitute(starts[d], {{loop->var.get(), Expr(loop->var) + 1}});
       std::optional<int64_t> step = const_int(facts.simplify(next - starts[d])), extent = const_int(loop->extent);
@@ -213,7 +215,9 @@ bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion&
     bool edge = false;
     for (size_t d = 0; cmp && cmp->op == BinaryOp::lt && d < starts.size(); ++d)
       edge = edge ||
-             (facts.can_prove_equal(cmp->a, starts[d]) && facts.can_prove_less_equal(region.buffer->shape[d], cmp->b));
+             (facts.can_prove_equal(cmp->a, starts[d]) && facts.can_prove_less_equal(region.buffer->shape[d], cmp->b) &&
+              // an iteration that writes nothing has nothing for its consumer
+              facts.can_prove_less_equal(substitute(starts[d], firsts) + 1, region.buffer->shape[d]));
     if (!edge) return false;
   }
   return true;
