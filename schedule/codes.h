@@ -13,8 +13,11 @@ namespace tilewright::codes {
 TW_REFUSAL_CODE(inside_an_init, "inside-an-init", "the block or loop stands in the init of another block");
 TW_REFUSAL_CODE(extent_depends_on_loop, "extent-depends-on-loop",
                 "the extent of a loop depends on another loop of the group");
+TW_REFUSAL_CODE(too_few_loops, "too-few-loops", "the primitive was given fewer loops than it needs");
 TW_REFUSAL_CODE(loop_not_only_child, "loop-not-only-child",
                 "the loop is not the only statement in the body of the loop above it");
+TW_REFUSAL_CODE(buffer_name_not_found, "buffer-name-not-found", "the block reads and writes no buffer of that name");
+TW_REFUSAL_CODE(buffer_name_ambiguous, "buffer-name-ambiguous", "the block uses several buffers of that name");
 TW_REFUSAL_CODE(several_writers, "several-writers", "the buffer is written by more than one block");
 TW_REFUSAL_CODE(several_factors_inferred, "several-factors-inferred", "more than one factor is None");
 TW_REFUSAL_CODE(factor_not_positive, "factor-not-positive", "a factor is below 1");
@@ -32,6 +35,8 @@ TW_REFUSAL_CODE(block_writes_several_buffers, "block-writes-several-buffers",
 TW_REFUSAL_CODE(buffer_opaque_or_matched, "buffer-opaque-or-matched",
                 "the buffer is accessed through a pointer or a match_buffer");
 TW_REFUSAL_CODE(body_not_a_plain_store, "body-not-a-plain-store", "the block's body must be one store");
+TW_REFUSAL_CODE(loop_not_serial, "loop-not-serial", "the loop is not serial");
+TW_REFUSAL_CODE(annotation_exists, "annotation-exists", "the key is already there with another value");
 TW_REFUSAL_CODE(no_matching_reducer, "no-matching-reducer", "init and update match no registered commutative reducer");
 
 }  // namespace tilewright::codes

@@ -57,6 +57,8 @@ const char* type_name(ArgType type) {
       return "a value";
     case ArgType::buffer:
       return "a buffer such as (\"read\", 0)";
+    case ArgType::side:
+      return "\"read\" or \"write\"";
   }
   return "?";
 }
@@ -102,6 +104,7 @@ bool fits(const TraceValue& v, ArgType type) {
     case ArgType::boolean:
       return v.get<bool>() || v.get<int64_t>();
     case ArgType::text:
+    case ArgType::side:
       return v.get<std::string>();
     case ArgType::text_or_none:
       return v.is_none() || v.get<std::string>();

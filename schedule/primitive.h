@@ -26,6 +26,7 @@ enum class ArgType : uint8_t {
   index_map_or_none,
   value,   ///< any value (annotations)
   buffer,  ///< attribute pair (index, side): ("read", 0)
+  side,    ///< "read" or "write", in JSON 0 or 1
 };
 
 struct ArgSpec {
@@ -50,6 +51,7 @@ struct Primitive {
   bool pure = false;                      ///< removed by simplification when nothing uses its outputs
   bool samples = false;                   ///< takes a decision
   bool positional = false;                ///< Python form prints the handles positionally (fuse, reorder, …)
+  bool unsafe = false;                    ///< values are kept only if the caller's promise holds: never drawn
   std::vector<std::string> python_order;  ///< argument names; empty = inputs then attrs
   std::string example;                    ///< before/after program for the reference page, may be empty
   RefusalList refusals;                   ///< every code that apply can give, beside argument_refusals

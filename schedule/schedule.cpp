@@ -235,7 +235,66 @@ int64_t Schedule::integer(Symbol s) const {
   return symbols_[s.number].integer;
 }
 
+namespace {
+
+/// A number as a map from the results of `map`; other values stay as they are.
+TraceValue constant_map(const TraceValue& value, const IndexMap& map) {
+  Expr constant;
+  if (auto* x = value.get<int64_t>()) constant = int_imm(*x);
+  if (auto* x = value.get<double>()) constant = float_imm(*x);
+  if (!constant) return value;
+  auto out = std::make_unique<IndexMap>();
+  for (size_t i = 0; i < map.outputs.size(); ++i) out->inputs.push_back(make_var(fmt::format("indices_{}", i)));
+  out->outputs = {constant};
+  return IndexMapRef(out.release());
+}
+
+/// The region that a buffer's name stands for: ("write", i) where it is written, else ("read", i).
+Result<TraceValue> region_named(const Primitive& p, const Block& block, const std::string& name) {
+  std::vector<std::pair<Buffer, TraceValue>> found;
+  std::vector<std::string> names;
+  auto look = [&](const std::vector<BufferRegion>& regions, const char* side) {
+    for (size_t i = 0; i < regions.size(); ++i) {
+      const Buffer& b = regions[i].buffer;
+      names.push_back(b->name);
+      if (b->name != name) continue;
+      std::erase_if(found, [&](const auto& f) { return f.first.same_as(b); });
+      found.emplace_back(b, TraceList{side, static_cast<int64_t>(i)});
+    }
+  };
+  look(block.reads, "read");
+  look(block.writes, "write");
+  if (found.size() == 1) return found[0].second;
+  if (found.size() > 1)
+    return refuse(codes::buffer_name_ambiguous,
+                  fmt::format("{}: block \"{}\" uses {} buffers called {}", p.name, block.name, found.size(), name));
+  Refusal r(codes::buffer_name_not_found, fmt::format("{}: block \"{}\" has no buffer {}; it has {}", p.name,
+                                                      block.name, name, fmt::join(names, ", ")));
+  std::string hint = did_you_mean(name, names);
+  return refuse(hint.empty() ? r : r.with_help(fmt::format("did you mean \"{}\"?", hint)));
+}
+
+}  // namespace
+
+/// A buffer given by its name is recorded as the region that it is, a pad value given as a number as the function that
+/// gives it everywhere.
+Status Schedule::resolve_shorthands(Instruction& instruction) const {
+  const Primitive& p = *instruction.kind;
+  for (size_t i = 0; i < p.attrs.size(); ++i) {
+    if (p.attrs[i].type == ArgType::index_map_or_none)
+      for (const TraceValue& input : instruction.inputs)
+        if (auto* map = input.get<IndexMapRef>()) instruction.attrs[i] = constant_map(instruction.attrs[i], **map);
+    auto* name = instruction.attrs[i].get<std::string>();
+    auto* handle = instruction.inputs.empty() ? nullptr : instruction.inputs[0].get<Symbol>();
+    if (p.attrs[i].type != ArgType::buffer || !name || !handle) continue;
+    TW_TRY(const Block* found, block(*handle));
+    TW_TRY(instruction.attrs[i], region_named(p, *found, *name));
+  }
+  return {};
+}
+
 Result<std::vector<Symbol>> Schedule::apply(Instruction instruction, bool keep_outputs) {
+  TW_TRY_VOID(resolve_shorthands(instruction));
   TW_TRY_VOID(check_arguments(instruction, symbols_));
   const bool given = instruction.decision.has_value();
   const ProgramRef before_program = state_.program();  // keeps the nodes alive that the primitive points into

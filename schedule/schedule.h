@@ -121,6 +121,7 @@ class Schedule {
   Status enter_postproc();
 
  private:
+  Status resolve_shorthands(Instruction&) const;
   State state_;
   Trace trace_;
   Rng rng_;

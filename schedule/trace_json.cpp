@@ -70,6 +70,8 @@ class Writer {
       bool variadic = p.inputs[i].type == ArgType::factors || p.inputs[i].type == ArgType::loops;
       if (variadic)
         for (const TraceValue& item : *instruction.inputs[i].get<TraceList>()) out.push_back(write(item, true));
+      else if (p.inputs[i].type == ArgType::side)
+        out.push_back(*instruction.inputs[i].get<std::string>() == "write" ? 1 : 0);
       else
         out.push_back(write(instruction.inputs[i], true));
     }
@@ -174,6 +176,8 @@ class Reader {
         out.inputs.emplace_back(std::move(items));
       } else if (at < json.size()) {
         TW_TRY(TraceValue item, value(json[at++], true));
+        if (spec.type == ArgType::side && item.get<int64_t>())
+          item = *item.get<int64_t>() == 1 ? TraceValue("write") : TraceValue("read");
         out.inputs.push_back(std::move(item));
       } else if (spec.fallback) {
         out.inputs.push_back(*spec.fallback);

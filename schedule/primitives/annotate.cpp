@@ -9,8 +9,6 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(annotation_exists, "annotation-exists", "the key is already there with another value");
-
 template <class Node>
 Status set(Context& c, const Node* node, const std::string& key, const Attr& value) {
   auto it = node->annotations.find(key);
@@ -20,7 +18,8 @@ Status set(Context& c, const Node* node, const std::string& key, const Attr& val
       c.schedule.note_repair(fmt::format("annotate: \"{}\" keeps its old value", key));
       return {};
     }
-    return c.refuse(annotation_exists, fmt::format("annotation \"{}\" is already there with another value", key), node);
+    return c.refuse(codes::annotation_exists, fmt::format("annotation \"{}\" is already there with another value", key),
+                    node);
   }
   auto copy = edit(*node);
   copy->annotations[key] = value;
@@ -32,7 +31,7 @@ Status apply(Context& c) {
   TW_TRY(Context::BlockOrLoop target, c.block_or_loop("block_or_loop"));
   const std::string& key = c.text("ann_key");
   Attr value = c.attr("ann_val");
-  if (std::optional<AnnotationProblem> problem = check_annotation(key, value, target.block != nullptr))
+  if (std::optional<AnnotationProblem> problem = check_annotation(key, value, {c.state, target.block, target.loop}))
     return c.refuse(*problem->code, problem->message, target.stmt());
   return target.block ? set(c, target.block, key, value) : set(c, target.loop, key, value);
 }
@@ -45,7 +44,7 @@ const RegisterPrimitive entry{
                 {"ann_val", ArgType::value, {}, "any value; handles of integers are replaced by their value"}},
      .attrs = {{"ann_key", ArgType::text, {}, "the key"}},
      .python_order = {"block_or_loop", "ann_key", "ann_val"},
-     .refusals = {annotation_misplaced, annotation_value_invalid, annotation_unknown, annotation_exists},
+     .refusals = {annotation_misplaced, annotation_value_invalid, annotation_unknown, codes::annotation_exists},
      .apply = apply}};
 
 }  // namespace

@@ -2,6 +2,8 @@
 //   B[vi] = A[vi] + 1.0;  C[vi] = B[vi] * 2.0   →   C[vi] = (A[vi] + 1.0) * 2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/primitive.h"
 #include "schedule/primitives/inline.h"
 #include "schedule/primitives/rewrite_blocks.h"
@@ -60,7 +62,12 @@ Status inline_block(Context& c, const Block* block) {
     }
     Stmt operator()(const Stmt& s) override {
       Stmt mapped = Rewriter::operator()(s);
-      return mapped.same_as(s) || mapped->kind != StmtKind::kBlock ? mapped : refreshed(mapped);
+      const Block* b = as<Block>(mapped);
+      if (!b) return mapped;
+      // A signature may name the buffer though the body does not use it.
+      const bool named = std::any_of(b->reads.begin(), b->reads.end(),
+                                     [&](const BufferRegion& r) { return r.buffer.same_as(store_.buffer); });
+      return mapped.same_as(s) && !named ? mapped : refreshed(mapped);
     }
 
    private:

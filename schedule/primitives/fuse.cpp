@@ -8,12 +8,11 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(too_few_loops, "too-few-loops", "the primitive needs at least one loop");
 TW_REFUSAL_CODE(loops_not_nested, "loops-not-nested", "a loop is not directly inside the loop given before it");
 
 Status check_chain(const Context& c, const std::vector<const For*>& loops) {
   const TreeIndex& tree = c.state.tree();
-  if (loops.empty()) return c.refuse(too_few_loops, "expected at least one loop");
+  if (loops.empty()) return c.refuse(codes::too_few_loops, "expected at least one loop");
   for (size_t i = 0; i < loops.size(); ++i) {
     TW_TRY_VOID(check_plain(c, loops[i]));
     TW_TRY_VOID(check_zero(c, loops[i]));
@@ -87,7 +86,7 @@ const RegisterPrimitive entry{
      .outputs = OutputShape::one_loop,
      .output_kind = SymbolKind::loop,
      .positional = true,
-     .refusals = {too_few_loops, labels::plain, labels::zero, loops_not_nested, codes::loop_not_only_child,
+     .refusals = {codes::too_few_loops, labels::plain, labels::zero, loops_not_nested, codes::loop_not_only_child,
                   codes::extent_depends_on_loop, labels::parallel},
      .apply = apply}};
 

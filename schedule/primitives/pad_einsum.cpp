@@ -74,6 +74,8 @@ Status check(Context& c, Plan& p) {
   TW_TRY_VOID(check_pipeline(c, p.block));
   TW_TRY_VOID(check_either(c, p.block));
   TW_TRY_VOID(check_trivial(c, p.block));
+  if (!is_true(p.block->predicate))  // what it does not write would be cropped
+    return c.refuse(codes::predicate_not_trivial, fmt::format("block \"{}\" has a predicate", p.block->name), p.block);
   std::vector<int64_t> padding = c.integers("padding");
   if (padding.size() != p.block->iters.size())
     return c.refuse(padding_arity, fmt::format("expected {} paddings, found {}", p.block->iters.size(), padding.size()),
@@ -254,9 +256,10 @@ const RegisterPrimitive entry{
     {.kind = "PadEinsum",
      .inputs = {{"block", ArgType::block, {}, "the contraction"}},
      .attrs = {{"padding", ArgType::int_list, {}, "for each iter the number that its extent becomes a multiple of"}},
-     .refusals = {labels::inner, labels::pipeline, labels::either, labels::trivial, codes::subtree_has_not_one_block,
-                  padding_arity, padding_not_positive, access_not_trivial, codes::extent_not_constant,
-                  buffer_read_and_written, codes::buffer_opaque_or_matched, region_has_gaps, padding_changes_the_value},
+     .refusals = {labels::inner, labels::pipeline, labels::either, labels::trivial, codes::predicate_not_trivial,
+                  codes::subtree_has_not_one_block, padding_arity, padding_not_positive, access_not_trivial,
+                  codes::extent_not_constant, buffer_read_and_written, codes::buffer_opaque_or_matched, region_has_gaps,
+                  padding_changes_the_value},
      .apply = apply}};
 
 }  // namespace

@@ -58,12 +58,36 @@ class Redirector : public Rewriter {
 
 Stmt redirect(const Stmt& s, const Redirect& how) { return Redirector(how)(s); }
 
+namespace {
+
+/// Read regions that annotate_buffer_access has pinned stay as they are.
+void keep_pinned(const Block& before, Block& now) {
+  static const std::string kKey = "explicit_read_region";
+  auto pinned = before.annotations.find(kKey);
+  const AttrList* indices = pinned == before.annotations.end() ? nullptr : pinned->second.get<AttrList>();
+  if (!indices) return;
+  AttrList kept;
+  for (const Attr& a : *indices) {
+    const int64_t* i = a.get<int64_t>();
+    if (!i || *i < 0 || *i >= static_cast<int64_t>(before.reads.size())) continue;
+    for (size_t k = 0; k < now.reads.size(); ++k)
+      if (now.reads[k].buffer.same_as(before.reads[static_cast<size_t>(*i)].buffer)) {
+        now.reads[k] = before.reads[static_cast<size_t>(*i)];
+        kept.emplace_back(static_cast<int64_t>(k));
+      }
+  }
+  now.annotations[kKey] = Attr(std::move(kept));
+}
+
+}  // namespace
+
 Stmt rederive_reads(const Stmt& s) {
   const Block* block = as<Block>(s);
   TW_CHECK(block);
   Signature signature = derive_signature(*block);
   auto copy = edit(*block);
   copy->reads = std::move(signature.reads);
+  keep_pinned(*block, *copy);
   return finish(std::move(copy));
 }
 
@@ -158,10 +182,12 @@ Stmt make_copy(const CopyBlock& c, Analyzer& facts, BlockId* id) {
   auto scope = facts.scope();
   auto block = std::make_unique<Block>();
   block->name = c.name;
+  block->predicate = c.predicate;
   std::vector<Var> loop_vars;
   std::vector<Expr> iters;
   for (size_t i = 0; i < c.domains.size(); ++i) {
-    Var loop = make_var(fmt::format("ax{}", i)), iter = make_var(fmt::format("v{}", i));
+    const DType type = c.loops[i].min->dtype;
+    Var loop = make_var(fmt::format("ax{}", i), type), iter = make_var(fmt::format("v{}", i), type);
     loop_vars.push_back(loop);
     iters.push_back(iter);
     Expr binding = c.loops[i].min + loop;

@@ -41,7 +41,8 @@ struct CopyBlock {
   std::function<std::vector<Expr>(const std::vector<Expr>&)> source_indices,
       target_indices;  ///< null: the iters themselves
   std::vector<Expr>
-      shape;  ///< binding i is held below shape[i] and at or above 0 by a predicate unless `facts` prove it
+      shape;       ///< binding i is held below shape[i] and at or above 0 by a predicate unless `facts` prove it
+  Expr predicate;  ///< and-ed to that; null: none
 };
 /// The nest; *id is the block's. `facts`: about what the loops' ranges use.
 Stmt make_copy(const CopyBlock&, Analyzer& facts, BlockId* id);

@@ -9,7 +9,6 @@
 namespace tilewright {
 namespace {
 
-TW_REFUSAL_CODE(loop_not_serial, "loop-not-serial", "the loop is not serial");
 TW_REFUSAL_CODE(loop_drives_a_spatial_iter, "loop-drives-a-spatial-iter", "the loop feeds no reduction iter");
 TW_REFUSAL_CODE(loop_drives_both_kinds, "loop-drives-both-kinds", "the loop feeds a spatial and a reduction iter");
 TW_REFUSAL_CODE(block_not_first_under_outermost_loop, "block-not-first-under-outermost-loop",
@@ -62,7 +61,7 @@ Result<Plan> check(Context& c) {
   TW_TRY_VOID(check_pipeline(c, p.block));
   TW_TRY_VOID(check_reduction(c, p.block));
   if (p.loop->loop_kind != ForKind::serial)
-    return c.refuse(loop_not_serial, fmt::format("loop {} is not serial", p.loop->var->name), p.loop);
+    return c.refuse(codes::loop_not_serial, fmt::format("loop {} is not serial", p.loop->var->name), p.loop);
   p.loops = tree.loop_nodes_above(children[0]);
   unsigned driven = iter_types_driven(*p.block, p.loop->var.get());
   bool reduction = driven & (1u << static_cast<int>(IterType::reduction)),
@@ -264,7 +263,7 @@ const RegisterPrimitive entry{
      .attrs = {{"factor_axis", ArgType::integer, {}, "axis of the partial results; negative: from the end"}},
      .outputs = OutputShape::one_block,
      .output_kind = SymbolKind::block,
-     .refusals = {codes::subtree_has_not_one_block, labels::pipeline, labels::reduction, loop_not_serial,
+     .refusals = {codes::subtree_has_not_one_block, labels::pipeline, labels::reduction, codes::loop_not_serial,
                   loop_drives_both_kinds, loop_drives_a_spatial_iter, codes::loop_does_not_start_at_zero,
                   block_not_first_under_outermost_loop, unused_loop_under_a_reduction_loop,
                   codes::predicate_not_trivial, codes::no_matching_reducer, factor_axis_out_of_range},

@@ -257,9 +257,9 @@ const RegisterPrimitive entry{
                {"assume_injective_transform", ArgType::boolean, false,
                 "the caller promises that the map is injective"}},
      .python_order = {"block", "buffer", "index_map", "pad_value", "assume_injective_transform"},
-     .refusals = {labels::index, buffer_is_an_alias, codes::buffer_opaque_or_matched, codes::index_map_arity,
-                  codes::index_map_not_injective, codes::index_map_negative, transform_needs_padding, pad_map_arity,
-                  pad_dtype_differs},
+     .refusals = {labels::index, codes::buffer_name_not_found, codes::buffer_name_ambiguous, buffer_is_an_alias,
+                  codes::buffer_opaque_or_matched, codes::index_map_arity, codes::index_map_not_injective,
+                  codes::index_map_negative, transform_needs_padding, pad_map_arity, pad_dtype_differs},
      .apply = apply}};
 
 }  // namespace

@@ -11,8 +11,25 @@ LISTED = {
     "blockize_list": "the merged signature is in the order of addresses there",
     "blockize_predicate": "D16: the predicate of the outer block is lost there",
     "tensorize_dot_16x4_avx512": "D21: another instruction sequence there",
+    "annotate_gpu": "our additions",
+    **{name: "our additions" for name in ("pipeline", "pipeline_synchronous", "sample_pipeline_depth")},
+    **{name: "D19: strides of one dimension, tables missing in the signature" for name in ("cache_index", "cache_index_resize", "cache_index_threshold")},
+    "cache_index_nothing": "an empty sequence fails there",
+    **{name: "iters of the block are not bound there" for name in ("cache_inplace", "cache_inplace_nested")},
+    "decompose_padding_fused": "other blocks under the loop are lost there",
+    **{name: "the buffer between stays allocated there" for name in ("fuse_reduction_epilogue", "fuse_reduction_epilogue_max")},
+    "loop_partition": "D14: signatures are empty or of the whole piece there",
+    **{name: "masked loops are opaque, too; reads of several places are the whole axis" for name in ("rolling_buffer", "rolling_buffer_1d", "rolling_buffer_step_1")},
+    **{name: "regions reach outside of the buffer there" for name in ("read_at_overshoot", "read_at_two_readers")},
+    "reindex_guarded_read": "the copy reads outside of the buffer there",
+    "reindex_predicate": "D16: the predicate is lost there",
+    "decompose_padding_strided": "annotations and order of conditions",
+    "transform_block_layout_predicate": "the predicate names lost loops there",
+    "transform_layout_assumed_injective": "the map is no affine one",
     **{f"tensorize_{name}": "no such intrinsic there" for name in ("dot_16x2_avx512bf16", "dot_8x4_avx2", "dot_8x4_avxvnni")},
 }
+# TVM crashes on these, and would take the other cases along.
+CRASHES = {"loop_partition_unit"}
 
 
 def sections(path):
@@ -23,7 +40,7 @@ def sections(path):
 def run(our, report):
     for path in sorted(FOLDER.glob("*.txt")):
         golden = sections(path)
-        if "after" not in golden:
+        if "after" not in golden or path.stem in CRASHES:
             continue
         our.ask("begin", program=golden["before"])
         after = our.ask("step", text=golden["trace"])["program"]

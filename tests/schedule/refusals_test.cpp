@@ -103,6 +103,8 @@ TraceValue some_value(ArgType type, Symbol block, Symbol loop) {
       return "global";
     case ArgType::buffer:
       return TraceList{"read", 0};
+    case ArgType::side:
+      return "read";
     case ArgType::index_map: {
       auto map = std::make_unique<IndexMap>();
       map->inputs.push_back(make_var("i"));
