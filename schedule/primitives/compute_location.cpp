@@ -303,8 +303,8 @@ Stmt build_nest(const Move& m, const Needed& needed, bool preserve_unit_loops, A
       iter.binding = range.min;
     } else {
       Var ax = make_var(fmt::format("ax{}", loops.size()), iter.var->dtype);
+      iter.binding = facts.simplify(range.min + ax);  // before its range is known: a unit loop stays in it
       facts.bind(ax, {int_imm(0, ax->dtype), range.extent});
-      iter.binding = facts.simplify(range.min + ax);
       loops.emplace_back(ax, range.extent);
     }
     Expr low = less_equal(dom.min, iter.binding), high = less(iter.binding, end_of(dom));

@@ -229,10 +229,17 @@ Status reindex_cache(Context& c, bool write) {
   Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
   Stmt redirected = redirect(Stmt(p.block), how);
   Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
-  Stmt scope_new =
-      replace_stmt(tree.ref(scope), tree.stmt(top), write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new}));
-  const BlockId changed = tree.block(scope)->id;
-  c.state.replace(tree.stmt(scope), add_allocation(*as<Block>(scope_new), p.cache));
+  const bool from_outside = !write && c.state.scope_of(place).writers(p.region.buffer).empty();
+  auto scope_new = edit(*tree.block(scope));
+  if (from_outside) {  // as cache_read does: where the scope starts
+    scope_new->body = make_seq({copy, replace_stmt(scope_new->body, tree.stmt(top), nest_new)});
+  } else {
+    Stmt both = write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new});
+    scope_new->body = replace_stmt(scope_new->body, tree.stmt(top), both);
+  }
+  scope_new->allocs.push_back(p.cache);
+  const BlockId changed = scope_new->id;
+  c.state.replace(tree.stmt(scope), finish(std::move(scope_new)));
   refresh_signatures(c.state, changed);
   c.give(id);
   return {};

@@ -1,4 +1,6 @@
 // add_rfactor: reductions with few outputs are cut in two so that there is something to run in parallel.
+#include <algorithm>
+
 #include "search/rules/block_queries.h"
 #include "search/rules/rule.h"
 
@@ -24,12 +26,18 @@ std::vector<Schedule> apply(Schedule s, BlockRV rv, const RuleContext& context) 
   spatial_count = static_cast<int>(spatial.size());
   order = spatial;
   order.insert(order.end(), reduction.begin(), reduction.end());
-  if (order.size() > 1 && !s.reorder(order)) return {original};
-  auto fused = s.fuse(reduction);
-  if (!fused) return {original};
-  auto factors = s.sample_perfect_tile(*fused, 2, kInnermostLimit);
+  // Nothing is recorded that changes nothing, as the reference does.
+  if (!std::is_partitioned(types.begin(), types.end(), [](IterType t) { return t == IterType::spatial; }))
+    if (!s.reorder(order)) return {original};
+  LoopRV all = reduction[0];
+  if (reduction.size() > 1) {
+    auto fused = s.fuse(reduction);
+    if (!fused) return {original};
+    all = *fused;
+  }
+  auto factors = s.sample_perfect_tile(all, 2, kInnermostLimit);
   if (!factors) return {original};
-  auto split = s.split(*fused, *factors);
+  auto split = s.split(all, *factors);
   if (!split) return {original};
   std::vector<Schedule> out;
   for (LoopRV loop : *split) {

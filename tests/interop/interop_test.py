@@ -21,9 +21,10 @@ def main(venv, server, tilewright, *parts):
     import goldens
     import ours
     import programs
+    import replays
     import report
 
-    known = {module.__name__: module for module in (programs, goldens)}
+    known = {module.__name__: module for module in (programs, goldens, replays)}
     our = ours.Ours(server, tilewright)
     well = True
     for name in parts or known:
