@@ -345,7 +345,8 @@ std::vector<const Primitive*> drawn_primitives() {
   std::vector<const Primitive*> out;
   for (const Primitive* p : all_primitives())
     // A copy by read_at or write_at is opaque to reindex_cache_*: open.
-    if (!p->unsafe && p->name != "loop_partition" && p->name != "read_at" && p->name != "write_at")
+    if (!p->unsafe && p->name != "loop_partition" && p->name != "read_at" && p->name != "write_at" &&
+        p->name != "reindex_cache_read" && p->name != "reindex_cache_write")
       out.insert(out.end(), p->pure || p->inputs.empty() ? 1 : 4, p);
   return out;
 }
@@ -475,8 +476,9 @@ TEST_F(ScheduleFuzz, RandomSequencesKeepTheMeaning) {
   // These need programs that are hardly ever drawn: copies to shared memory under a loop, an axis that rolls
   // (rolling_buffer_test.cpp), a reduction that goes on, nests of equal loops.
   static const std::set<std::string> kRare{
-      "pipeline",          "sample_pipeline_depth", "rolling_buffer", "merge",   "fuse_reduction_epilogue",
-      "decompose_padding", "loop_partition",        "read_at",        "write_at"};
+      "pipeline",           "sample_pipeline_depth", "rolling_buffer", "merge",    "fuse_reduction_epilogue",
+      "decompose_padding",  "loop_partition",        "read_at",        "write_at", "reindex_cache_read",
+      "reindex_cache_write"};
   for (const Primitive* p : all_primitives()) {
     if (cases(3000) < 3000) break;
     if (p->unsafe || kRare.contains(p->name)) continue;
