@@ -41,7 +41,10 @@ class Ours:
 
     def difference(self, a, b):
         """None where both texts are one program up to names and the spelling of integer arithmetic, else what differs."""
-        answer = self.ask("equal", a=a, b=b)
+        try:
+            answer = self.ask("equal", a=a, b=b)
+        except Refused as refused:
+            return f"a program that is none here: {refused}"
         if answer["equal"]:
             return None
         diff = difflib.unified_diff(with_even_names(answer["a"]), with_even_names(answer["b"]), lineterm="", n=6)

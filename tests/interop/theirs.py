@@ -43,5 +43,9 @@ def design_space(mod, target, seed=1):
 
 
 def postprocess(schedule, postprocs):
+    """Whether it succeeds; some postprocessors refuse by an exception."""
     schedule.enter_postproc()
-    return all(postproc.apply(schedule) for postproc in postprocs)
+    try:
+        return all(postproc.apply(schedule) for postproc in postprocs)
+    except FAILURES:
+        return False
