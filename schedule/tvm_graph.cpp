@@ -1,8 +1,8 @@
 // Index maps as TVM's traces hold them: a JSON graph of its objects, of two generations.
 //   newer: {"root_index": 5, "nodes": [{"type": "prim.Add", "data": {"ty": 1, "a": 2, "b": 3}}, …]}
 //   older: {"root": 5, "nodes": [{"type_key": "tir.Add", "attrs": {"dtype": "int32", "a": "2", "b": "3"}}, …]}
-// Fields that hold objects are indices of nodes; node 0 is None. The first part of a class name changed with every
-// generation (tir, tirx, prim, ir, none at all), so it is not looked at.
+// Fields that hold objects are indices of nodes; None is a node, too (the older generation's has no name). The first
+// part of a class name changed with every generation (tir, tirx, prim, ir, none at all), so it is not looked at.
 #include <fmt/format.h>
 
 #include "ir/build.h"
@@ -46,7 +46,8 @@ class GraphReader {
     }
     TW_TRY(out->outputs, array(outputs));
     TW_TRY(int64_t inverse, reference(node, "inverse_index_map"));
-    if (inverse != 0) {
+    TW_TRY(Node none, look(inverse));
+    if (none.name != "None" && !none.name.empty()) {
       if (++depth_ > deepest) return bad("the graph is nested too deep");
       TW_TRY(out->inverse, map(inverse));
       --depth_;

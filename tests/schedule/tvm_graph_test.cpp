@@ -18,7 +18,8 @@ TEST(TvmGraph, BothGenerationsAreRead) {
     {"type":"ffi.String","data":"i"},{"type":"ir.Var","data":{"span":0,"ty":1,"name":2}},{"type":"ffi.Array","data":[3]},
     {"type":"int","data":16},{"type":"ir.IntImm","data":{"span":0,"ty":1,"value":5}},
     {"type":"prim.FloorDiv","data":{"span":0,"ty":1,"a":3,"b":6}},{"type":"ffi.Array","data":[7,3]},
-    {"type":"tirx.IndexMap","data":{"initial_indices":4,"final_indices":8,"inverse_index_map":0}}]})"),
+    {"type":"tirx.IndexMap","data":{"initial_indices":4,"final_indices":8,"inverse_index_map":10}},
+    {"type":"None"}]})"),
             "lambda i: (i // 16, i,)");
   EXPECT_EQ(read(R"({"root":1,"nodes":[{"type_key":""},
     {"type_key":"tir.IndexMap","attrs":{"initial_indices":"2","final_indices":"5","inverse_index_map":"0"}},
