@@ -220,23 +220,23 @@ Status reindex_cache(Context& c, bool write) {
   TW_TRY(Plan p, make_plan(c, write));
   const TreeIndex& tree = c.state.tree();
   Place place = c.state.place(*p.block), scope = tree.enclosing_block(place);
-  // The copy stands beside the outermost statement that holds only this block's nest.
+  // What comes from outside is copied where the scope starts, as cache_read does. Else the copy stands beside the
+  // outermost statement that holds only this block's nest.
+  const bool from_outside = !write && c.state.scope_of(place).writers(p.region.buffer).empty();
   Place top = place;
-  while (tree.loop(tree.parent(top))) top = tree.parent(top);
+  for (Place up = tree.parent(top); from_outside ? up != scope : tree.loop(up) != nullptr; up = tree.parent(top))
+    top = up;
   TW_TRY_VOID(check_instances(c, p, top, write));
   BlockId id{};
   Stmt copy = copy_nest(c.state, p, top, write, &id);
   Redirect how{p.region.buffer, p.cache, [&](const std::vector<Expr>&) { return p.mapped; }, true, write};
-  Stmt redirected = redirect(Stmt(p.block), how);
-  Stmt nest_new = replace_stmt(tree.ref(top), p.block, redirected);
-  const bool from_outside = !write && c.state.scope_of(place).writers(p.region.buffer).empty();
+  Stmt nest = replace_stmt(tree.ref(top), p.block, redirect(Stmt(p.block), how));
   auto scope_new = edit(*tree.block(scope));
-  if (from_outside) {  // as cache_read does: where the scope starts
-    scope_new->body = make_seq({copy, replace_stmt(scope_new->body, tree.stmt(top), nest_new)});
-  } else {
-    Stmt both = write ? make_seq({nest_new, copy}) : make_seq({copy, nest_new});
-    scope_new->body = replace_stmt(scope_new->body, tree.stmt(top), both);
-  }
+  if (from_outside)
+    scope_new->body = make_seq({copy, replace_stmt(scope_new->body, tree.stmt(top), nest)});
+  else
+    scope_new->body =
+        replace_stmt(scope_new->body, tree.stmt(top), write ? make_seq({nest, copy}) : make_seq({copy, nest}));
   scope_new->allocs.push_back(p.cache);
   const BlockId changed = scope_new->id;
   c.state.replace(tree.stmt(scope), finish(std::move(scope_new)));

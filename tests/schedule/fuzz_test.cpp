@@ -344,10 +344,7 @@ struct Count {
 std::vector<const Primitive*> drawn_primitives() {
   std::vector<const Primitive*> out;
   for (const Primitive* p : all_primitives())
-    // A copy by read_at or write_at is opaque to reindex_cache_*: open.
-    if (!p->unsafe && p->name != "loop_partition" && p->name != "read_at" && p->name != "write_at" &&
-        p->name != "reindex_cache_read" && p->name != "reindex_cache_write")
-      out.insert(out.end(), p->pure || p->inputs.empty() ? 1 : 4, p);
+    if (!p->unsafe && p->name != "loop_partition") out.insert(out.end(), p->pure || p->inputs.empty() ? 1 : 4, p);
   return out;
 }
 
@@ -475,10 +472,9 @@ TEST_F(ScheduleFuzz, RandomSequencesKeepTheMeaning) {
   // A fuzzer that applies nothing finds nothing.
   // These need programs that are hardly ever drawn: copies to shared memory under a loop, an axis that rolls
   // (rolling_buffer_test.cpp), a reduction that goes on, nests of equal loops.
-  static const std::set<std::string> kRare{
-      "pipeline",           "sample_pipeline_depth", "rolling_buffer", "merge",    "fuse_reduction_epilogue",
-      "decompose_padding",  "loop_partition",        "read_at",        "write_at", "reindex_cache_read",
-      "reindex_cache_write"};
+  static const std::set<std::string> kRare{"pipeline",      "sample_pipeline_depth",   "rolling_buffer",
+                                           "merge",         "fuse_reduction_epilogue", "decompose_padding",
+                                           "loop_partition"};
   for (const Primitive* p : all_primitives()) {
     if (cases(3000) < 3000) break;
     if (p->unsafe || kRare.contains(p->name)) continue;
