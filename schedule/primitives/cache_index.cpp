@@ -21,6 +21,9 @@ struct Candidate {
   std::vector<const Iter*> iters;  ///< in order of appearance
 };
 
+/// Tables start at 0, iters need not.
+Expr place_of(const Iter& iter, const Expr& value) { return simplify(value - iter.dom.min); }
+
 int size_of(const Expr& e) {
   int n = 0;
   walk(e, [&](const Expr&) { return ++n > 0; });
@@ -108,7 +111,7 @@ class Replace : public Rewriter {
   Expr operator()(const Expr& e) override {
     if (collector_.key(e) != candidate_.key) return Rewriter::operator()(e);
     std::vector<Expr> at;
-    for (const Iter* iter : candidate_.iters) at.push_back(iter->var);
+    for (const Iter* iter : candidate_.iters) at.push_back(place_of(*iter, iter->var));
     return load(table_, at);
   }
   Stmt operator()(const Stmt& s) override { return as<Block>(s) ? s : Rewriter::operator()(s); }
@@ -142,7 +145,7 @@ Stmt table_nest(const std::vector<const For*>& above, const Candidate& c, const 
   for (const Iter* iter : c.iters) {
     Var v = make_var(fmt::format("v{}", at.size()), iter->var->dtype);
     iters[iter->var.get()] = v;
-    at.push_back(v);
+    at.push_back(place_of(*iter, v));
     Expr binding = substitute(iter->binding, loops);
     for (const Expr& test : {less_equal(iter->dom.min, binding), less(binding, end_of(iter->dom))})
       if (!facts.can_prove(test)) block->predicate = and_of(block->predicate, facts.simplify(test));
@@ -180,8 +183,8 @@ Status apply(Context& c) {
     const std::string number = fmt::format("{}", tables.size());
     std::vector<Expr> shape, at;
     for (const Iter* iter : candidate.iters) {
-      shape.push_back(simplify(end_of(iter->dom)));
-      at.push_back(iter->var);
+      shape.push_back(simplify(iter->dom.extent));
+      at.push_back(place_of(*iter, iter->var));
     }
     Buffer table = make_buffer("index_var_" + number, candidate.value->dtype, shape, storage);
     Stmt body = Replace(collector, candidate, table)(changed->body);

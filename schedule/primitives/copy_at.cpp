@@ -67,10 +67,6 @@ Stmt make_auto_copy(const State& state, const For* loop, const BufferRegion& reg
   return finish(std::move(block));
 }
 
-Stmt item_of(const State& state, const For* loop, Place p) {
-  return state.tree().ref(child_containing(state.tree(), state.place(*loop), p));
-}
-
 void insert_copy(Context& c, const CopyAt& a, const Stmt& item, bool before, const Stmt& copy, const Buffer& cache,
                  const std::vector<std::pair<const StmtNode*, Stmt>>& replaced) {
   const TreeIndex& tree = c.state.tree();

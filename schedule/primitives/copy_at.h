@@ -26,9 +26,6 @@ inline const RefusalList copy_at_refusals{labels::inner,
 Stmt make_auto_copy(const State&, const For* loop, const BufferRegion& region, const Buffer& cache, bool into_cache,
                     BlockId* id);
 
-/// The item of the loop's body that holds p.
-Stmt item_of(const State&, const For* loop, Place p);
-
 /// Puts `copy` before (after) the item of the loop's body in a scope whose blocks are replaced as told.
 void insert_copy(Context&, const CopyAt&, const Stmt& item, bool before, const Stmt& copy, const Buffer& cache,
                  const std::vector<std::pair<const StmtNode*, Stmt>>& replaced);

@@ -10,6 +10,8 @@ namespace {
 
 TW_REFUSAL_CODE(loop_below_a_reduction_loop, "loop-below-a-reduction-loop",
                 "a loop above the place of the init drives a reduction iter");
+TW_REFUSAL_CODE(loop_repeats_the_block, "loop-repeats-the-block",
+                "a loop below the place of the init drives no iter: without an init the block would add up again");
 TW_REFUSAL_CODE(predicate_not_separable, "predicate-not-separable",
                 "a condition of the predicate mixes loops of the init with dropped ones");
 
@@ -39,6 +41,9 @@ Status apply(Context& c) {
   std::vector<const VarNode*> dropped;
   for (auto it = at; it != loops.end(); ++it) {
     if (!drives(*it, IterType::spatial)) {
+      if (!drives(*it, IterType::reduction) && !is_const((*it)->extent, 1))
+        return c.refuse(loop_repeats_the_block,
+                        fmt::format("loop {} drives no iter of block \"{}\"", (*it)->var->name, block->name), *it);
       dropped.push_back((*it)->var.get());
       continue;
     }
@@ -101,16 +106,16 @@ Status apply(Context& c) {
   return {};
 }
 
-const RegisterPrimitive entry{
-    "decompose_reduction",
-    "makes the init of a reduction a block of its own, placed before the loop",
-    {.kind = "DecomposeReduction",
-     .inputs = {{"block", ArgType::block, {}, "the reduction block"},
-                {"loop", ArgType::loop, {}, "the init goes before this loop"}},
-     .outputs = OutputShape::one_block,
-     .output_kind = SymbolKind::block,
-     .refusals = {codes::loop_not_above_block, labels::reduction, loop_below_a_reduction_loop, predicate_not_separable},
-     .apply = apply}};
+const RegisterPrimitive entry{"decompose_reduction",
+                              "makes the init of a reduction a block of its own, placed before the loop",
+                              {.kind = "DecomposeReduction",
+                               .inputs = {{"block", ArgType::block, {}, "the reduction block"},
+                                          {"loop", ArgType::loop, {}, "the init goes before this loop"}},
+                               .outputs = OutputShape::one_block,
+                               .output_kind = SymbolKind::block,
+                               .refusals = {codes::loop_not_above_block, labels::reduction, loop_below_a_reduction_loop,
+                                            loop_repeats_the_block, predicate_not_separable},
+                               .apply = apply}};
 
 }  // namespace
 }  // namespace tilewright

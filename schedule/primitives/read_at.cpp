@@ -19,6 +19,15 @@ Result<BufferRegion> region_read(const Context& c, const CopyAt& a, const std::s
   Analyzer facts;
   bind_loops_above(facts, c.state, loop);
   facts.bind(*a.loop);
+  // What other threads write of the buffer may not be there yet.
+  const std::vector<Place> writers = c.state.scope_of(c.state.place(*a.block)).writers(a.buffer);
+  std::vector<const For*> above = tree.loop_nodes_above(loop);
+  above.push_back(a.loop);
+  const bool by_threads = std::any_of(above.begin(), above.end(), [&](const For* l) {
+    return l->loop_kind == ForKind::thread_binding &&
+           std::any_of(writers.begin(), writers.end(), [&](Place w) { return tree.contains(c.state.place(*l), w); });
+  });
+  const std::string shared = by_threads ? "local" : a.buffer->scope;
   std::optional<BufferRegion> all;
   std::vector<BufferRegion> known;
   for (Place p : a.readers)
@@ -26,11 +35,11 @@ Result<BufferRegion> region_read(const Context& c, const CopyAt& a, const std::s
       if (!r.buffer.same_as(a.buffer)) continue;
       BufferRegion region = clip_to_shape(region_at(c.state, loop, p, r, storage), facts);
       all = all ? region_union(*all, region, facts) : region;
-      known.push_back(clip_to_shape(region_at(c.state, loop, p, r, a.buffer->scope), facts));
+      known.push_back(clip_to_shape(region_at(c.state, loop, p, r, shared), facts));
     }
   const bool whole =
       std::any_of(known.begin(), known.end(), [&](const BufferRegion& r) { return region_covers(r, *all, facts); });
-  if (!whole && !c.state.scope_of(c.state.place(*a.block)).writers(a.buffer).empty())
+  if (!whole && !writers.empty())
     return c.refuse(
         region_not_exact,
         fmt::format("the blocks under loop {} read different parts of {}", a.loop->var->name, a.buffer->name), a.loop);
@@ -41,7 +50,6 @@ Result<BufferRegion> region_read(const Context& c, const CopyAt& a, const std::s
 Status apply(Context& c) {
   TW_TRY(CopyAt a, copy_at_arguments(c, false));
   const TreeIndex& tree = c.state.tree();
-  const Stmt first = item_of(c.state, a.loop, a.readers.front());
   const Place first_place = child_containing(tree, c.state.place(*a.loop), a.readers.front());
   for (Place w : a.writers)
     if (!tree.before(w, first_place))
@@ -57,7 +65,7 @@ Status apply(Context& c) {
   std::vector<std::pair<const StmtNode*, Stmt>> replaced;
   for (Place p : a.readers)
     replaced.emplace_back(tree.stmt(p), redirect(tree.ref(p), {a.buffer, cache, nullptr, true, false}));
-  insert_copy(c, a, first, true, copy, cache, replaced);
+  insert_copy(c, a, tree.ref(first_place), true, copy, cache, replaced);
   c.give(id);
   return {};
 }

@@ -79,6 +79,11 @@ Result<Plan> make_plan(Context& c, bool write) {
       return c.refuse(access_not_a_point,
                       fmt::format("block \"{}\" accesses a range of {}", p.block->name, p.region.buffer->name),
                       p.block);
+    if (reads_memory(r.min))  // the copy would be made before what it reads is known to be there
+      return c.refuse(
+          access_not_a_point,
+          fmt::format("block \"{}\" reads from memory where it accesses {}", p.block->name, p.region.buffer->name),
+          p.block);
     p.indices.push_back(r.min);
   }
   IndexMapRef map = c.index_map("index_map");

@@ -3,6 +3,8 @@
 //   = …
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "schedule/primitive.h"
 #include "schedule/primitives/instances.h"
 
@@ -87,6 +89,12 @@ Status map_iters(const Context& c, Plan& p) {
     fresh.push_back(iter.var);
     p.iters.push_back(std::move(iter));
   }
+  auto reduces = [](const Iter& iter) { return iter.type == IterType::reduction; };
+  if (p.block->init && std::none_of(p.iters.begin(), p.iters.end(), reduces))
+    return c.refuse(
+        index_map_not_bijective,
+        fmt::format("no result of the map keeps a reduction iter of block \"{}\", which has an init", p.block->name),
+        p.block);
   std::optional<std::vector<Expr>> inverse = inverse_map(detected, domains, fresh, facts);
   if (!inverse)
     return c.refuse(index_map_not_bijective,
