@@ -4,10 +4,14 @@ add_library(tw_options INTERFACE)
 set(own_flags -Wall -Wextra -Wswitch -Wshadow -Werror -Wno-missing-field-initializers)
 # GCC 12 at -O3 sees an overlap in std::string::operator=(const char*) where there is none (GCC bug 105651).
 list(APPEND own_flags $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+# The std::stable_sort of GCC 12's library calls what the same library declares deprecated.
+list(APPEND own_flags $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 # Results must not depend on how a compiler contracts our own arithmetic (search.md, determinism).
 list(APPEND own_flags -ffp-contract=off)
+# Where something is registered is told relative to the source folder, whichever clone's object the cache has given.
+list(APPEND own_flags -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
 target_include_directories(tw_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
-set(TILEWRIGHT_ABI "tilewright-${PROJECT_VERSION}-${CMAKE_CXX_COMPILER_ID}")
+set(TILEWRIGHT_ABI "tilewright-${PROJECT_VERSION}")
 target_compile_definitions(tw_options INTERFACE TILEWRIGHT_ABI="${TILEWRIGHT_ABI}" TILEWRIGHT_VERSION="${PROJECT_VERSION}")
 if(TILEWRIGHT_SANITIZE)
   # Without vptr: code generation is compiled without type information, as LLVM is, so its classes look like no classes.

@@ -114,7 +114,7 @@ class Compare {
   template <class T>
     requires Reflected<T>
   bool fields(const T& a, const T& b) {
-    return all_field_pairs(a, b, [this](const auto& fa, const auto& fb) { return fields(fa, fb); });
+    return all_field_pairs(a, b, [this](const auto& fa, const auto& fb) { return this->fields(fa, fb); });
   }
   template <class T>
     requires(!Reflected<T>)

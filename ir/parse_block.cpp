@@ -36,7 +36,6 @@ void Reader::block(const py::With& s, const py::Call& call, Body& body) {
 
 Stmt Reader::finish_block(BlockFrame& frame) {
   Block& node = *frame.node;
-  node.id = fresh_block_id();
   if (frame.has_reads && frame.has_writes) return finish(std::move(frame.node));
   if (!errors_.empty()) return finish(std::move(frame.node));  // a body with holes: nothing to derive
   Signature derived = derive_signature(node);

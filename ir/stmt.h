@@ -29,6 +29,7 @@ using Stmt = Ref<StmtNode>;
 
 enum class LoopId : uint64_t { none = 0 };
 enum class BlockId : uint64_t { none = 0 };
+/// Every new loop and block has its own; a copy (edit) keeps it, and is given a fresh one where both stay.
 inline LoopId fresh_loop_id() { return static_cast<LoopId>(fresh_id()); }
 inline BlockId fresh_block_id() { return static_cast<BlockId>(fresh_id()); }
 
@@ -60,7 +61,7 @@ struct For : StmtNode {
   std::string thread;  ///< thread axis ("blockIdx.x", "vthread", …) when loop_kind is thread_binding
   AttrDict annotations;
   Stmt body;
-  LoopId id{};
+  LoopId id = fresh_loop_id();
   TW_FIELDS(var, min, extent, step, loop_kind, thread, annotations, body)
 };
 
@@ -94,7 +95,7 @@ struct Block : StmtNode {
   std::vector<MatchBuffer> matches;
   AttrDict annotations;
   Stmt init, body;
-  BlockId id{};
+  BlockId id = fresh_block_id();
   TW_FIELDS(name, iters, predicate, reads, writes, allocs, matches, annotations, init, body)
 };
 
@@ -183,12 +184,11 @@ const Node* as(const Stmt& s) {
   return s && s->kind == Node::kKind ? static_cast<const Node*>(s.get()) : nullptr;
 }
 
-/// make_stmt<Store>(buffer, indices, value): fields in the order of TW_FIELDS. Loops and blocks get a fresh id.
+/// make_stmt<Store>(buffer, indices, value): fields in the order of TW_FIELDS.
 template <class Node, class... Fields>
 Ref<Node> make_stmt(Fields&&... values) {
   auto node = std::make_unique<Node>();
   node->tw_fields() = std::forward_as_tuple(std::forward<Fields>(values)...);
-  if constexpr (requires { node->id; }) node->id = static_cast<decltype(node->id)>(fresh_id());
   return finish(std::move(node));
 }
 

@@ -15,7 +15,9 @@ struct Task {
   Hash64 key = 0;                  ///< structural hash of the program × target text
   double weight = 1;               ///< calls per job
   double flop = 0, min_bytes = 0;  ///< 0: not known
-  int64_t trials = 0;              ///< limit of its own; 0: as the options of the run say
+  int64_t trials = 0;              ///< limit of its own; 0: that of the run
+
+  int64_t trials_of(int64_t run) const { return trials > 0 ? trials : run; }
 
   static Task make(std::string name, ProgramRef program, Target target, double flop = 0, double min_bytes = 0,
                    double weight = 1);

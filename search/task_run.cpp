@@ -98,7 +98,7 @@ Result<std::unique_ptr<TaskRun>> TaskRun::create(size_t index, const Task& task,
   run->strategy_ = factory->make(*run->context_);
   if (!space)
     run->fail(
-        space.error().with_note([name = task.name] { return Note{{}, "while the space of " + name + " was made"}; }));
+        space.error().with_note([name = task.name] { return Note{"while the space of " + name + " was made", {}}; }));
   return run;
 }
 

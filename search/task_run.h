@@ -71,7 +71,7 @@ class TaskRun {
   void warn(std::string_view code, std::string message, std::string help = "") const;
   void fail(const Refusal&);
   void end(const std::string& reason);
-  int64_t limit() const { return task_.trials > 0 ? task_.trials : options_.trials; }
+  int64_t limit() const { return task_.trials_of(options_.trials); }
   void stop(const std::string& reason);
   void report_refusals(int64_t round, size_t chosen);
 

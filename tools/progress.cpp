@@ -41,7 +41,7 @@ std::vector<BoardTask> rows_of(const TuneRun& run) {
     BoardTask row;
     row.name = task.name;
     row.weight = task.weight;
-    row.limit = task.trials > 0 ? task.trials : run.settings.tuner.trials;
+    row.limit = task.trials_of(run.settings.tuner.trials);
     rows.push_back(std::move(row));
   }
   return rows;

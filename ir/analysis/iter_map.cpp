@@ -48,7 +48,7 @@ struct Constraint {
 
 class Detector {
  public:
-  Detector(const std::vector<VarRange>& domains, Analyzer& a) : domains_(domains), a_(a), f_{a} {
+  Detector(const std::vector<VarRange>& domains, Analyzer& a) : a_(a), f_{a} {
     for (const VarRange& d : domains) {
       auto mark = std::make_shared<IterMark>();
       mark->var = d.var;
@@ -461,7 +461,6 @@ class Detector {
     return true;
   }
 
-  const std::vector<VarRange>& domains_;
   Analyzer& a_;
   Factors f_;
   std::vector<IterMarkRef> marks_;

@@ -68,10 +68,12 @@ CheckPlan fake_plan() {
 
 [[noreturn]] void eat_memory() {
   for (;;) {
-    // Touched, so that it counts; in steps, so that a limit strikes before the machine suffers.
+    // Touched, so that it counts (and kept from a compiler that sees no reader); in steps, so that a limit strikes
+    // before the machine suffers.
     auto* block = static_cast<char*>(std::malloc(size_t{8} << 20));
     if (!block) throw std::bad_alloc();
     std::memset(block, 1, size_t{8} << 20);
+    asm volatile("" : : "r"(block) : "memory");
     usleep(1000);
   }
 }

@@ -143,7 +143,9 @@ Status compare_elements(const BufferPlan& buffer, CheckSet set, std::string_view
                                      : found == expected || std::fabs(found - expected) <= tolerance.allowed(expected);
     if (!same && poisoned(reference.substr(static_cast<size_t>(at[i]) * width, width)))
       return refuse(
-          Refusal(reference_disagrees, fmt::format("the program never writes element {} of {}", at[i], buffer.name))
+          Refusal(reference_disagrees,
+                  fmt::format("the program seems to never write element {} of {}: it holds what it was filled with",
+                              at[i], buffer.name))
               .with_help("every element of an output must be written"));
     if (!same)
       return refuse(reference_disagrees,

@@ -21,7 +21,7 @@ constexpr int quiet_wait_ms = 400;  // the agent answers within its own, shorter
 
 class Exec {
  public:
-  Exec(FrameSocket& socket, Device& device) : socket_(socket), runner_(device), device_(device) {}
+  Exec(FrameSocket& socket, Device& device) : socket_(socket), runner_(device) {}
 
   void serve() {
     while (auto frame = socket_.wait()) {
@@ -117,7 +117,6 @@ class Exec {
 
   FrameSocket& socket_;
   TrialRunner runner_;
-  Device& device_;
   Mapping reference_;
   std::string reference_digest_;
 };

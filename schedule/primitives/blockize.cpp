@@ -137,7 +137,6 @@ Result<Stmt> make_init(const Context& c, const Cut& cut, const std::vector<Iter>
     for (Range& r : region.region) r = facts.simplify(r);
     init->writes.push_back(region);
   }
-  init->id = fresh_block_id();
   Stmt nest = finish(std::move(init));
   for (size_t i = copied.size(); i-- > 0;) {
     auto copy = edit(*copied[i]);
@@ -278,7 +277,7 @@ Result<Stmt> wrap(const Context& c, const std::vector<Cut>& cuts, const std::str
     for (const BufferRegion& w : inside.writes) add_region(outer->writes, w, facts);
   }
   outer->body = std::move(body);
-  *id = outer->id = fresh_block_id();
+  *id = outer->id;
   return finish(std::move(outer));
 }
 

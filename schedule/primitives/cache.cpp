@@ -157,14 +157,7 @@ CachePlan plan_cache(const Context& c, const Buffer& buffer, const BufferRegion&
       copy.loops.push_back(r);
     }
   }
-  plan.cache = derive_buffer(buffer, [&](BufferNode& b) {
-    b.name = buffer->name + "_" + scope;
-    b.scope = scope;
-    b.shape = shape;
-    b.strides.clear();
-    b.elem_offset = nullptr;
-    b.data = make_var(b.name, kHandle);
-  });
+  plan.cache = buffer_like(buffer, buffer->name + "_" + scope, scope, shape);
   copy.name = plan.cache->name;
   copy.source = into_cache ? buffer : plan.cache;
   copy.target = into_cache ? plan.cache : buffer;

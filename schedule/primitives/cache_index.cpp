@@ -21,9 +21,6 @@ struct Candidate {
   std::vector<const Iter*> iters;  ///< in order of appearance
 };
 
-/// Tables start at 0, iters need not.
-Expr place_of(const Iter& iter, const Expr& value) { return simplify(value - iter.dom.min); }
-
 int size_of(const Expr& e) {
   int n = 0;
   walk(e, [&](const Expr&) { return ++n > 0; });
@@ -153,7 +150,7 @@ Stmt table_nest(const std::vector<const For*>& above, const Candidate& c, const 
   }
   block->writes = {point_region(table, at)};
   block->body = make_stmt<Store>(table, at, substitute(c.value, iters));
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   Stmt s = finish(std::move(block));
   for (size_t i = used.size(); i-- > 0;)
     s = make_stmt<For>(Var(static_cast<const VarNode*>(loops[used[i]->var.get()].get())), used[i]->min, used[i]->extent,

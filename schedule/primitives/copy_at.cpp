@@ -63,7 +63,7 @@ Stmt make_auto_copy(const State& state, const For* loop, const BufferRegion& reg
   block->reads = {source};
   block->writes = {target};
   block->body = body;
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   return finish(std::move(block));
 }
 

@@ -128,7 +128,7 @@ Stmt constant_nest(const Plan& p, BlockId* id) {
   for (const Expr& e : p.store->indices) indices.push_back(substitute(e, iters));
   block->writes = {point_region(p.store->buffer, indices)};
   block->body = make_stmt<Store>(p.store->buffer, indices, p.constant);
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   Stmt s = rederive_reads(finish(std::move(block)));
   for (size_t i = p.inside.size(); i-- > 0;) {
     const For* l = p.inside[i];

@@ -76,7 +76,7 @@ Status apply(Context& c) {
   }
   init->body = substitute(block->init, iters);
   for (const BufferRegion& r : block->writes) init->writes.push_back(substitute(r, iters));
-  BlockId id = init->id = fresh_block_id();
+  BlockId id = init->id;
   Stmt init_nest = rederive_reads(finish(std::move(init)));
   for (size_t i = copied.size(); i-- > 0;) {
     auto copy = edit(*copied[i]);

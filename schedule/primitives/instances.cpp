@@ -71,14 +71,10 @@ Expr inside_buffer(const Buffer& buffer, const std::vector<Expr>& indices, Analy
   return inside;
 }
 
+Expr place_of(const Iter& iter, const Expr& value) { return simplify(value - iter.dom.min); }
+
 Buffer whole_cache(const Buffer& buffer, const std::string& storage_scope) {
-  return derive_buffer(buffer, [&](BufferNode& b) {
-    b.name = buffer->name + "_" + storage_scope;
-    b.scope = storage_scope;
-    b.strides.clear();
-    b.elem_offset = nullptr;
-    b.data = make_var(b.name, kHandle);
-  });
+  return buffer_like(buffer, buffer->name + "_" + storage_scope, storage_scope, buffer->shape);
 }
 
 Status check_scope_covers(const Context& c, const Block* block, const BufferRegion& touched,

@@ -15,6 +15,9 @@ Result<Expr> predicate_over_iters(const Context&, const Block*);
 /// What of `indices` lying inside the buffer cannot be proved; null: all of it can.
 Expr inside_buffer(const Buffer&, const std::vector<Expr>& indices, Analyzer&);
 
+/// Of an iter's value in a buffer with one element for each: buffers start at 0, iters need not.
+Expr place_of(const Iter&, const Expr& value);
+
 /// `<buffer>_<scope>`, of the buffer's shape.
 Buffer whole_cache(const Buffer&, const std::string& storage_scope);
 

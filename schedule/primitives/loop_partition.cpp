@@ -124,7 +124,6 @@ Stmt wrap(const std::string& name, Stmt body, const std::vector<const For*>& out
       std::any_of(block->iters.begin(), block->iters.end(), [](const Iter& i) { return i.type != IterType::spatial; });
   for (const BufferRegion& w : signature.writes)
     if (part && !among(block->reads, w.buffer)) block->reads.push_back(w);
-  block->id = fresh_block_id();
   return finish(std::move(block));
 }
 

@@ -210,18 +210,11 @@ Status apply(Context& c) {
   auto replace = [&](const BufferRegion& r, bool write) {
     std::vector<Expr> shape = padded_shape(p, r);
     if (shape.empty()) return;
-    Buffer padded = derive_buffer(r.buffer, [&](BufferNode& b) {
-      b.name = r.buffer->name + "_pad";
-      b.shape = shape;
-      b.strides.clear();
-      b.elem_offset = nullptr;
-      b.scope = "global";
-      b.data = make_var(b.name, kHandle);
-    });
+    Buffer padded = buffer_like(r.buffer, r.buffer->name + "_pad", "global", shape);
     made.push_back(padded);
     rewritten = redirect(rewritten, {r.buffer, padded, nullptr, true, true});
     if (write)
-      after.push_back(copy_block(p, r, r.buffer->name + "_crop", padded, r.buffer, false));
+      after.push_back(copy_block(p, r, r.buffer->name + "_pad", padded, r.buffer, false));
     else
       before.push_back(copy_block(p, r, r.buffer->name + "_pad", r.buffer, padded, true));
   };

@@ -151,7 +151,7 @@ Stmt copy_nest(const Plan& p, const Expr& predicate, BlockId* id) {
     Var v = make_var("v" + number, iter->var->dtype), ax = make_var("ax" + number, iter->var->dtype);
     iters[iter->var.get()] = v;
     loops[iter->var.get()] = ax;
-    inner.push_back(v);
+    inner.push_back(place_of(*iter, v));
     loop_vars.push_back(ax);
     block->iters.push_back({v, iter->dom, IterType::spatial, ax});
     facts.bind(v, iter->dom);
@@ -170,7 +170,7 @@ Stmt copy_nest(const Plan& p, const Expr& predicate, BlockId* id) {
   }
   block->body = make_stmt<Store>(to, to_indices, value);
   block->writes = {point_region(to, to_indices)};
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   Stmt s = rederive_reads(finish(std::move(block)));
   for (size_t i = loop_vars.size(); i-- > 0;)
     s = make_stmt<For>(loop_vars[i], p.used[i]->dom.min, p.used[i]->dom.extent, Expr(), ForKind::serial, std::string(),
@@ -223,18 +223,13 @@ Status apply(Context& c) {
   const Place top_place = child_containing(tree, scope, place);
   TW_TRY_VOID(check_order(c, p, top_place));
   const Stmt top = tree.ref(top_place);
-  p.copy = derive_buffer(p.buffer, [&](BufferNode& b) {
-    b.name = p.buffer->name + "_reindex";
-    b.shape.clear();
-    for (const Iter* iter : p.used) b.shape.push_back(simplify(end_of(iter->dom)));
-    b.strides.clear();
-    b.elem_offset = nullptr;
-    b.data = make_var(b.name, kHandle);
-  });
+  std::vector<Expr> shape;
+  for (const Iter* iter : p.used) shape.push_back(simplify(iter->dom.extent));
+  p.copy = buffer_like(p.buffer, p.buffer->name + "_reindex", p.buffer->scope, shape);
   BlockId id{};
   Stmt copy = copy_nest(p, predicate, &id);
   std::vector<Expr> at;
-  for (const Iter* iter : p.used) at.push_back(iter->var);
+  for (const Iter* iter : p.used) at.push_back(place_of(*iter, iter->var));
   Stmt redirected =
       redirect(Stmt(p.block), {p.buffer, p.copy, [&](const std::vector<Expr>&) { return at; }, true, p.write});
   Stmt nest = replace_stmt(top, p.block, redirected);

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "schedule/primitives/cache.h"
+#include "schedule/primitives/instances.h"
 
 namespace tilewright {
 
@@ -42,14 +42,7 @@ Status lay_out(const Context& c, Plan& p, const std::vector<VarRange>& used_doma
                       p.block);
     shape.push_back(facts.simplify(bounds.max + 1));
   }
-  p.cache = derive_buffer(p.region.buffer, [&](BufferNode& b) {
-    b.name = p.region.buffer->name + "_" + storage;
-    b.scope = storage;
-    b.shape = shape;
-    b.strides.clear();
-    b.elem_offset = nullptr;
-    b.data = make_var(b.name, kHandle);
-  });
+  p.cache = buffer_like(p.region.buffer, p.region.buffer->name + "_" + storage, storage, shape);
   return {};
 }
 
@@ -192,17 +185,11 @@ Stmt copy_nest(const State& state, const Plan& p, Place top, bool write, BlockId
     // The block may guard a read that the copy makes for all of its iters: what lies outside is never used.
     Analyzer facts;
     for (const Iter& iter : block->iters) facts.bind(iter.var, iter.dom);
-    Expr inside;
-    for (size_t d = 0; d < from_indices.size(); ++d) {
-      Expr low = less_equal(int_imm(0, from_indices[d]->dtype), from_indices[d]);
-      Expr high = less(from_indices[d], from->shape[d]);
-      if (!facts.can_prove(low)) inside = and_of(inside, facts.simplify(low));
-      if (!facts.can_prove(high)) inside = and_of(inside, facts.simplify(high));
-    }
-    if (inside) value = if_then_else(inside, value, zero_of(from->dtype));
+    if (Expr inside = inside_buffer(from, from_indices, facts))
+      value = if_then_else(inside, value, zero_of(from->dtype));
   }
   block->body = make_stmt<Store>(to, to_indices, value);
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   Stmt s = finish(std::move(block));
   for (size_t i = loops.size(); i-- > 0;) {
     auto copy = edit(*loops[i]);

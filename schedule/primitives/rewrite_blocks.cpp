@@ -142,6 +142,17 @@ void refresh_signatures(State& state, BlockId id) {
   }
 }
 
+Buffer buffer_like(const Buffer& like, const std::string& name, const std::string& scope, std::vector<Expr> shape) {
+  return derive_buffer(like, [&](BufferNode& b) {
+    b.name = name;
+    b.scope = scope;
+    b.shape = std::move(shape);
+    b.strides.clear();
+    b.elem_offset = nullptr;
+    b.data = make_var(name, kHandle);
+  });
+}
+
 bool has_opaque_use(const Stmt& s, const Buffer& b) {
   bool found = false;
   walk(
@@ -201,7 +212,7 @@ Stmt make_copy(const CopyBlock& c, Analyzer& facts, BlockId* id) {
   block->reads = {point_region(c.source, from)};
   block->writes = {point_region(c.target, to)};
   block->body = make_stmt<Store>(c.target, to, load(c.source, from));
-  block->id = *id = fresh_block_id();
+  *id = block->id;
   Stmt nest = finish(std::move(block));
   for (size_t i = c.domains.size(); i-- > 0;) nest = serial_loop(loop_vars[i], c.loops[i].extent, nest);
   return nest;

@@ -26,6 +26,9 @@ void refresh_signatures(State&, BlockId block);
 /// Whether the buffer is used other than by loads, stores and regions below s (pointer, match_buffer source).
 bool has_opaque_use(const Stmt& s, const Buffer& b);
 
+/// A buffer of its own for what `like` holds, or a part of it, rows one after the other.
+Buffer buffer_like(const Buffer& like, const std::string& name, const std::string& scope, std::vector<Expr> shape);
+
 /// Removes the buffer from the allocations of the tree.
 Stmt drop_allocation(const Stmt& root, const Buffer& b);
 /// Appends an allocation to the block at `owner`.

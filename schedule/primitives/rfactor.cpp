@@ -196,7 +196,7 @@ Status apply(Context& c) {
     rf->body = make_seq(std::move(stores));
   }
   rf->predicate = substitute(block.predicate, loop_map);
-  BlockId rf_id = rf->id = fresh_block_id();
+  BlockId rf_id = rf->id;
   Stmt rf_nest = rederive_reads(finish(std::move(rf)));
   for (size_t i = p.loops.size(); i-- > 0;) {
     auto copy = edit(*p.loops[i]);

@@ -13,7 +13,7 @@ namespace tilewright {
 
 class RandomRun {
  public:
-  explicit RandomRun(uint64_t seed, int tasks = 3) : rng_(seed), seed_(seed) {
+  explicit RandomRun(uint64_t seed, int tasks = 3) : rng_(seed) {
     RunStart start;
     start.run = fmt::format("run-{}", seed);
     start.campaign = {hash_combine(seed, 1)};
@@ -106,7 +106,6 @@ class RandomRun {
   }
 
   Rng rng_;
-  uint64_t seed_;
   std::vector<Event> events_;
   double t_ = 0;
   int64_t tasks_ = 0, next_trial_ = 0, now_us_ = 1'000'000;

@@ -13,23 +13,12 @@
 namespace tilewright {
 namespace {
 
-/// A source path as the compiler spelled it (absolute, of this tree or of the one whose compilation the cache kept, or
-/// relative to the build folder) from the root of the tree: its longest end that is a file here.
-std::string from_root(const std::string& file) {
-  for (size_t at = 0; at < file.size(); at = file.find('/', at) + 1) {
-    std::string end = file.substr(at);
-    if (end[0] != '/' && end[0] != '.' && std::filesystem::exists(std::string(TW_SOURCE_DIR "/") + end)) return end;
-    if (file.find('/', at) == std::string::npos) break;
-  }
-  return file;
-}
-
 std::string listing() {
   std::string text, registry;
   for (const RegistryEntryInfo& entry : all_registrations()) {
     if (entry.registry != registry) text += fmt::format("{}{}\n", text.empty() ? "" : "\n", entry.registry);
     registry = entry.registry;
-    text += fmt::format("  {:<32} {}\n", entry.name, from_root(entry.file));
+    text += fmt::format("  {:<32} {}\n", entry.name, entry.file);
   }
   return text;
 }

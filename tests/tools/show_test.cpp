@@ -35,6 +35,10 @@ TEST_F(Show, LoweredLlvmAndAssembly) {
 }
 
 TEST_F(Show, SketchesOfASpaceApplyToTheirProgram) {
+  Ran maps = run({"show", "space", "gemm:m=64,n=64,k=64", "--target", "x86-64-v3:cores=2", "--as", "tvm"});
+  EXPECT_EQ(maps.code, 0) << maps.err;
+  EXPECT_NE(maps.out.find("tirx.IndexMap"), std::string::npos) << "index maps are graphs of TVM's objects";
+  EXPECT_EQ(maps.out.find("lambda"), std::string::npos);
   Ran space = run({"show", "space", "gemm:m=64,n=64,k=64", "--target", "x86-64-v3:cores=2", "--json"});
   ASSERT_EQ(space.code, 0) << space.out;
   Json document = space.json();

@@ -119,7 +119,7 @@ Compared compare_recorded(const Subject& a, const Subject& b, double t) {
 /// Both traces in one interleaved comparison on the device here.
 class Paired {
  public:
-  Paired(const Tool& tool, std::string runner) : tool_(tool), runner_(std::move(runner)) {}
+  explicit Paired(std::string runner) : runner_(std::move(runner)) {}
 
   Result<Compared> compare(const Subject& a, const Subject& b, double t) {
     if (!measurer_) {
@@ -156,7 +156,6 @@ class Paired {
   }
 
  private:
-  const Tool& tool_;
   std::string runner_;
   std::unique_ptr<measure::Measurer> measurer_;
   uint32_t next_ = 0;
@@ -211,7 +210,7 @@ int run(Tool& tool, const Arguments& arguments) {
     if (!*side)
       return tool.fail(side->error(), side->error().is(lock_invalid) ? exit_usage : exit_of_name(side->error()));
 
-  Paired paired(tool, arguments.get("--runner"));
+  Paired paired(arguments.get("--runner"));
   std::vector<Compared> all;
   for (const Subject& x : *a) {
     const Subject* y = counterpart(x, *b);

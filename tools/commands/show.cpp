@@ -242,6 +242,14 @@ std::optional<TuneSettings> settings_here(Tool& tool) {
   return std::nullopt;
 }
 
+/// A trace in the form that --as names.
+Result<std::string> trace_as(const Trace& trace, const std::string& form) {
+  if (form == "json") return trace_to_json(trace) + "\n";
+  if (form != "tvm") return trace_to_python(trace);
+  TW_TRY(std::string text, trace_to_tvm_json(trace));
+  return text + "\n";
+}
+
 /// The sketches of a workload on a target, as traces without decisions; search.preset and search.without_rules say of
 /// which rules.
 int show_space(Tool& tool, const std::string& name, const Arguments& arguments) {
@@ -261,13 +269,14 @@ int show_space(Tool& tool, const std::string& name, const Arguments& arguments) 
   Json list = Json::array();
   for (const Sketch& sketch : space->sketches()) {
     double size = space->size(task, sketch);
-    std::string json = trace_to_json(sketch.trace);
+    auto text = trace_as(sketch.trace, arguments.get("--as"));
+    if (!text) return tool.fail(text.error());
     tool.print(fmt::format("# {}: {} decisions, {:.4g} points\n", sketch.name, sketch.samplings.size(), size));
-    tool.print(arguments.get("--as") == "json" ? json + "\n" : trace_to_python(sketch.trace));
+    tool.print(*text);
     list.push_back({{"name", sketch.name},
                     {"decisions", sketch.samplings.size()},
                     {"points", size},
-                    {"trace", Json::parse(json)}});
+                    {"trace", Json::parse(trace_to_json(sketch.trace))}});
   }
   tool.field("sketches", std::move(list));
   return exit_yes;
@@ -278,22 +287,25 @@ int show_trace(Tool& tool, const std::string& path, const Arguments& arguments) 
   if (!text) return tool.fail(text.error(), exit_usage);
   auto trace = parse_trace(*text, path);
   if (!trace) return tool.fail(trace.error(), exit_for_text(trace.error()));
-  std::string json = trace_to_json(*trace);
-  tool.print(arguments.get("--as") == "json" ? json + "\n" : trace_to_python(*trace));
-  tool.field("trace", Json::parse(json));
+  auto shown = trace_as(*trace, arguments.get("--as"));
+  if (!shown) return tool.fail(shown.error());
+  tool.print(*shown);
+  tool.field("trace", Json::parse(trace_to_json(*trace)));
   return exit_yes;
 }
 
 /// A trial or a record: its trace, or what becomes of its program.
 int show_subject(Tool& tool, const Subject& s, const Arguments& arguments) {
   std::string as = arguments.get("--as", "trace");
-  if (as == "trace" || as == "json") {
+  if (as == "trace" || as == "json" || as == "tvm") {
     auto trace = trace_from_json(std::string_view(s.trace.empty() ? "[[],[]]" : s.trace));
     if (!trace) return tool.fail(trace.error());
     if (as == "trace")
       tool.print(fmt::format("# {}: {} on {}, {}{}\n", s.name, s.task, s.target.at("target"), to_string(s.status),
                              s.n ? ", " + nice_time(s.median_ns) : ""));
-    tool.print(as == "json" ? trace_to_json(*trace) + "\n" : trace_to_python(*trace));
+    auto shown = trace_as(*trace, as);
+    if (!shown) return tool.fail(shown.error());
+    tool.print(*shown);
     tool.field("trace", Json::parse(trace_to_json(*trace)));
     return exit_yes;
   }
@@ -446,8 +458,8 @@ std::vector<std::string> objects() {
 }
 
 /// The forms that --as may name.
-const std::vector<std::string> kProgramForms{"program", "lowered", "llvm", "asm"}, kTraceForms{"trace", "json"},
-    kSubjectForms{"trace", "json", "program", "lowered", "llvm", "asm"};
+const std::vector<std::string> kProgramForms{"program", "lowered", "llvm", "asm"}, kTraceForms{"trace", "json", "tvm"},
+    kSubjectForms{"trace", "json", "tvm", "program", "lowered", "llvm", "asm"};
 
 int check_form(Tool& tool, const Arguments& arguments, const std::vector<std::string>& forms) {
   std::string as = arguments.get("--as", forms[0]);
@@ -510,7 +522,8 @@ const RegisterCommand entry{
        "RUN:best) or record (r-...)"},
       {"NAME", "the file, operator (gemm:m=512,n=512,k=512) or target", false}},
      {{"--as", "FORM",
-       "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default) or json"},
+       "of a program: program (default), lowered, llvm or asm; of traces: trace (Python, default), json, "
+       "or tvm (the JSON that TVM reads)"},
       {"--op", "NAME:K=V,...", "of a program or space: the operator, as tune takes it"},
       {"--arg", "NAME=N", "of a program file: value of a symbolic extent; may be repeated", 1, true},
       {"--trace", "FILE", "of a program: after this trace"},

@@ -79,8 +79,11 @@ Status apply_settings(Tool& tool, const Arguments& arguments, TuneRun& run) {
 
 /// The settings of the run's last start, and afterwards: nothing but limits may have changed.
 Status recall_settings(TuneRun& run) {
-  for (const auto& [name, value] : run.before.start->settings)
-    if (find_setting(name)) TW_TRY_VOID(set_setting(run.settings, name, value, "run " + run.id));
+  for (const auto& [name, value] : run.before.start->settings) {
+    if (!find_setting(name)) continue;
+    const bool no_limit = name == "search.budget" && value == "0s";  // as older versions wrote it
+    TW_TRY_VOID(set_setting(run.settings, name, no_limit ? "none" : value, "run " + run.id));
+  }
   return {};
 }
 Status check_unchanged(const TuneRun& run) {
@@ -278,7 +281,7 @@ int dry_run(Tool& tool, const TuneRun& run) {
     if (!space) return tool.fail(space.error());
     double size = 0;
     for (const Sketch& sketch : space->sketches()) size += space->size(task, sketch);
-    const int64_t trials = task.trials > 0 ? task.trials : o.trials;
+    const int64_t trials = task.trials_of(o.trials);
     auto stored = stored_trials(database ? database->get() : nullptr, task_start(task, rows.size(), o));
     tool.print(fmt::format(" {:<36} {:<14} {} sketches, {:.3g} points, {} trials{}\n", task.name, task.target.name,
                            space->sketches().size(), size, trials,
@@ -328,7 +331,7 @@ int run(Tool& tool, const Arguments& arguments) {
   }
   for (size_t i = 0; i < report->tasks.size(); ++i)
     if (const TaskReport& t = report->tasks[i]; !t.best_trace.empty())
-      if (auto folder = save_winner(run, run.tasks[i], t.best_trace); !folder)
+      if (auto folder = save_winner(run, run.tasks[i], t.best_trace); !folder && !run.unwritten)
         tool.diagnose(folder.error().diagnostic());
   print_summary(tool, run, *report, progress.board());
   if (run.unwritten)
