@@ -161,7 +161,12 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, co
     connection->prepare_schema(reading);
     return connection;
   } catch (const SQLite::Exception& e) {
-    return refuse(translate(e, path));
+    Refusal refusal = translate(e, path);
+    if (reading && has_log(path))
+      refusal = refusal.with_help(fmt::format(
+          "a writer was stopped before it moved {0}-wal into the file: copy both to a folder that can be written",
+          path));
+    return refuse(refusal);
   } catch (const Refused& e) {
     return refuse(e.refusal);
   }

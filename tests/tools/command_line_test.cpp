@@ -70,6 +70,9 @@ TEST_F(CommandLine, ShowListsWhatIsRegistered) {
   Ran near = run({"show", "primitive"});
   EXPECT_EQ(near.code, 2);
   EXPECT_NE(near.err.find("did you mean \"primitives\"?"), std::string::npos) << near.err;
+  Ran program = run({"show", "program", "gem"});
+  EXPECT_EQ(program.code, 2);
+  EXPECT_NE(program.err.find("did you mean \"gemm\"?"), std::string::npos) << program.err;
   EXPECT_EQ(run({"show", "target", "sm_90a"}).code, 0);
   EXPECT_EQ(run({"show", "target", "sm_9000"}).code, 2);
 }

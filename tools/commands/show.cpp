@@ -148,6 +148,14 @@ int show_target(Tool& tool, const std::string& text) {
 /// A program file, or an operator's text "gemm:m=8,n=8,k=8".
 std::optional<ProgramRef> workload_program(Tool& tool, const std::string& name, const Arguments& arguments, int& exit) {
   bool is_operator = names_operator(name);
+  std::error_code ec;
+  if (!is_operator && name != "-" && !std::filesystem::exists(name, ec)) {
+    std::string near = did_you_mean(name, Registry<Operator>::instance().names());
+    exit = tool.usage(
+        fmt::format("no file and no operator is called \"{}\"", name),
+        near.empty() ? "tilewright show ops lists the operators" : fmt::format("did you mean \"{}\"?", near));
+    return std::nullopt;
+  }
   if (!is_operator) {
     auto extents = read_extents(tool, arguments.all("--arg"));
     if (!extents) return exit = exit_usage, std::nullopt;

@@ -33,12 +33,32 @@ std::vector<Finding> runs_folder(const DoctorContext&) {
            "change to a folder of your own, or name one: tilewright tune --run FOLDER"}};
 }
 
+/// Whether a file may be made at the path, folders on the way included.
+bool can_be_made(const fs::path& path) {
+  std::error_code ec;
+  fs::path folder = fs::absolute(path, ec).parent_path();
+  while (!fs::exists(folder, ec) && folder.has_relative_path()) folder = folder.parent_path();
+  return access(folder.c_str(), W_OK) == 0 && fs::is_directory(folder, ec);
+}
+
 std::vector<Finding> database(const DoctorContext& context) {
   const std::string url = database_url(context.database);
-  auto opened = open_database(url, {.create = false});
+  const bool is_file = url.starts_with("sqlite:");
+  const fs::path file = is_file ? url.substr(7) : "";
+  auto opened = open_database(url, {.create = false, .write = false});
   auto stats = opened ? (*opened)->stats() : refuse(opened.error());
-  if (stats) return {{"database", Level::good, fmt::format("{}, {} records", url, stats->records), "", ""}};
-  if (stats.error().is(database_missing)) return {{"database", Level::good, url + " (not there yet)", "", ""}};
+  if (stats) {
+    std::string value = fmt::format("{}, {} records", url, stats->records);
+    if (is_file && (access(file.c_str(), W_OK) != 0 || !can_be_made(file)))
+      return {{"database", Level::warning, value + ", can only be read", "results of a run cannot be stored there",
+               "name a place of your own: --db sqlite:FILE"}};
+    return {{"database", Level::good, value, "", ""}};
+  }
+  if (stats.error().is(database_missing)) {
+    if (!is_file || can_be_made(file)) return {{"database", Level::good, url + " (not there yet)", "", ""}};
+    return {{"database", Level::error, url + " cannot be made", "results are stored there",
+             "name a place of your own: --db sqlite:FILE"}};
+  }
   Diagnostic d = stats.error().diagnostic();
   return {{"database", Level::error, d.message, "stored results cannot be used",
            d.help.empty() ? "tilewright db verify" : d.help}};
