@@ -181,6 +181,7 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, c
 /// buffer. A region is a hull; who reads where nothing was written reads rubbish.
 bool writes_without_gaps(const Move& m, const Block& writer, const BufferRegion& region, Analyzer& facts) {
   Analyzer own;
+  own.bind(domains_of(writer));  // an iter of extent 1 is the constant that the signature may say
   if (!boxes_cover(surely_written(writer, region.buffer, own), region, own)) return false;
   const TreeIndex& tree = m.c.state.tree();
   VarMap bindings;

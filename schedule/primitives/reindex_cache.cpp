@@ -131,6 +131,7 @@ Status check_instances(const Context& c, const Plan& p, Place top, bool write) {
     if (uses_any(conjunct, [&](const VarNode* v) { return gone.count(v) > 0; }))
       runs = runs && facts.can_prove(substitute(conjunct, gone));
   Analyzer inside;
+  inside.bind(domains_of(*p.block));
   if (write && !boxes_cover(surely_written(*p.block, p.region.buffer, inside), p.region, inside)) runs = false;
   if (runs) return {};
   return c.refuse(region_has_gaps,

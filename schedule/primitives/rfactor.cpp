@@ -2,6 +2,8 @@
 //   s += a[k0*16 + k1]   →   s.rf[k1] += a[k0*16 + k1];  s += s.rf[k1]
 #include <fmt/format.h>
 
+#include <set>
+
 #include "ir/analysis/reducers.h"
 #include "schedule/primitive.h"
 #include "schedule/primitives/rewrite_blocks.h"
@@ -21,12 +23,31 @@ struct Plan {
   const Block* block;
   const For* loop;
   std::vector<const For*> loops;
+  std::set<const For*> counted;  ///< become iters: the loop, and those that share a reduction iter with one of them
   MatchedReducer reducer;
   int64_t axis;
 };
 
 bool drives_reduction(const Block& block, const For* l) {
   return iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction));
+}
+
+bool uses_counted(const Plan& p, const Iter& iter) {
+  return iter.type == IterType::reduction && std::any_of(p.counted.begin(), p.counted.end(), [&](const For* l) {
+           return uses_var(iter.binding, l->var.get());
+         });
+}
+
+std::set<const For*> counted_loops(Plan p) {
+  p.counted = {p.loop};
+  for (size_t before = 0; before != p.counted.size();) {
+    before = p.counted.size();
+    for (const Iter& iter : p.block->iters)
+      if (uses_counted(p, iter))
+        for (const For* l : p.loops)
+          if (uses_var(iter.binding, l->var.get())) p.counted.insert(l);
+  }
+  return p.counted;
 }
 
 /// A predicate may skip instances, but not all of one partial result, nor the one that initialises the final result.
@@ -72,12 +93,9 @@ Result<Plan> check(Context& c) {
   if (!reduction)
     return c.refuse(loop_drives_a_spatial_iter, fmt::format("loop {} feeds no reduction iter", p.loop->var->name),
                     p.loop);
-  // The loop, and those that share a reduction iter with it, become iters that count from 0.
-  TW_TRY_VOID(check_zero(c, p.loop));
-  for (const Iter& iter : p.block->iters)
-    if (iter.type == IterType::reduction && uses_var(iter.binding, p.loop->var.get()))
-      for (const For* l : p.loops)
-        if (uses_var(iter.binding, l->var.get())) TW_TRY_VOID(check_zero(c, l));
+  p.counted = counted_loops(p);
+  for (const For* l : p.loops)
+    if (p.counted.count(l)) TW_TRY_VOID(check_zero(c, l));
   Place outer = c.state.place(*p.loops.front());
   if (tree.child_blocks(outer).front() != children[0])
     return c.refuse(block_not_first_under_outermost_loop,
@@ -141,8 +159,8 @@ Status apply(Context& c) {
       n.data = make_var(n.name, kHandle);
     }));
 
-  // The rf block: loop becomes a spatial iter; reduction iters that use it are replaced by iters over their other
-  // loops.
+  // The rf block: the loop becomes a spatial iter; reduction iters that use counted loops are replaced by iters over
+  // these.
   auto rf = std::make_unique<Block>();
   rf->name = block.name + "_rf";
   rf->annotations = block.annotations;
@@ -154,8 +172,7 @@ Status apply(Context& c) {
   VarMap loop_to_iter{{p.loop->var.get(), v_loop}};
   bool has_reduction = false;
   for (const Iter& iter : block.iters) {
-    bool uses_loop = iter.type == IterType::reduction && uses_var(iter.binding, p.loop->var.get());
-    if (!uses_loop) {
+    if (!uses_counted(p, iter)) {
       Var v = make_var(iter.var->name, iter.var->dtype);
       rf->iters.push_back({v, iter.dom, iter.type, substitute(iter.binding, loop_map)});
       iter_map[iter.var.get()] = v;
