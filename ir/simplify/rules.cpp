@@ -466,7 +466,7 @@ void Simplifier::add_symbolic_division(Linear& out, BinaryOp op, Linear n, const
 // --- recombination ---------------------------------------------------------------------------------------------------
 
 void Simplifier::merge_digits(Linear& x) {
-  while (merge_one(x) || merge_symbolic(x)) {
+  while (merge_one(x) || merge_difference(x) || merge_symbolic(x)) {
   }
 }
 
@@ -508,6 +508,29 @@ bool Simplifier::merge_one(Linear& x) {
         add(x, source, k);
       else
         add_div(x, linear(source), lower, k);
+      return true;
+    }
+  }
+  return false;
+}
+
+// n // a - (n // ab)·b = (n // a) % b
+bool Simplifier::merge_difference(Linear& x) {
+  for (size_t j = 0; j < x.terms.size(); ++j) {
+    const Term high_term = x.terms[j];
+    if (high_term.atom->kind != ExprKind::kBinary) continue;
+    Digit high = decode_digit(high_term.atom);
+    if (high.modulus || high.trivial()) continue;
+    for (size_t i = 0; i < x.terms.size(); ++i) {
+      const Term low_term = x.terms[i];
+      if (i == j || (high_term.coeff < 0) == (low_term.coeff < 0) || high_term.coeff % low_term.coeff != 0) continue;
+      const int64_t modulus = checked_mul(high_term.coeff / low_term.coeff, -1);
+      if (modulus <= 1 || high.lower % modulus != 0) continue;
+      Digit low = decode_digit(low_term.atom);
+      if (low.modulus || low.lower != high.lower / modulus || low.source->hash != high.source->hash) continue;
+      add_term(x, high_term.atom, checked_mul(high_term.coeff, -1));
+      add_term(x, low_term.atom, checked_mul(low_term.coeff, -1));
+      add_digit(x, linear(low.source), low.lower, modulus, low_term.coeff);
       return true;
     }
   }

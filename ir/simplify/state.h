@@ -81,6 +81,7 @@ class Simplifier {
   void add_resolved(Linear& out, const Expr& original, const Expr& simplified, int64_t k);
   void merge_digits(Linear& x);
   bool merge_one(Linear& x);
+  bool merge_difference(Linear& x);
   bool merge_symbolic(Linear& x);
   bool drop_low_part(Linear& n, int64_t& c, Linear* low);
   bool absorb_quotient(Linear& n, int64_t& factor);

@@ -34,13 +34,15 @@ def has_unit_dimension(workload):
     return re.search(r"[:,](n|b|m)=1\b", workload)
 
 
-def compare_sketches(our, report, case, workload, target, schedules):
+def compare_sketches(our, report, case, workload, text, target, schedules):
     if has_unit_dimension(workload):
         # TVM's rules do not see that a block whose write is at a constant place is elementwise; ours do.
         return report.expect("sketches of a workload with a unit dimension")
     mine = [json.loads(line) for line in our.tool("show", "space", "--op", workload, "--target", target, "--set", "search.preset=metaschedule",
                                                   "--as", "json").splitlines() if not line.startswith("#")]
     their = [theirs.trace_json(s.trace.simplified(True)) for s in schedules]
+    if len(mine) > len(their) and 'T.float32("-inf")' in text:
+        return report.expect("a maximum from -inf cannot be factored there")
     if len(mine) != len(their):
         return report.fail("number of sketches", case, f"{len(mine)} sketches here, {len(their)} there")
     for number, (a, b) in enumerate(zip(mine, their)):
@@ -84,7 +86,7 @@ def run(our, report):
                 report.expect(f"TVM's own rules fail on {case}")
                 continue
             if target:
-                compare_sketches(our, report, case, workload, target, schedules)
+                compare_sketches(our, report, case, workload, text, target, schedules)
             for number, schedule in enumerate(schedules):
                 compare_replay(our, report, f"{case} sketch {number}", "before postprocessing", text, schedule)
                 if theirs.postprocess(schedule, postprocs):

@@ -43,6 +43,10 @@ TEST_F(Rules, FusedLoops) {
   Expr e = f.var;
   expect(floor_div(e, 8) * 8 + floor_mod(e, 8), e);
   expect(floor_div(e, 24) * 24 + floor_mod(floor_div(e, 8), 3) * 8 + floor_mod(e, 8), e);
+  expect(e - floor_div(e, 8) * 8, floor_mod(e, 8));
+  expect(floor_div(e, 2) * 12 - floor_div(e, 8) * 48 + 1, floor_mod(floor_div(e, 2), 4) * 12 + 1);
+  expect(floor_div(e, 8) * 8 - e, floor_mod(e, 8) * -1);
+  expect(e - floor_div(e, 8) * 4, e - floor_div(e, 8) * 4);
   expect(floor_div(floor_div(e, 4), 6), floor_div(e, 24));
   expect(floor_div(floor_mod(e, 24), 8), floor_mod(floor_div(e, 8), 3));
   expect(floor_mod(floor_mod(e, 24), 8), floor_mod(e, 8));
