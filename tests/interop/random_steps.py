@@ -2,6 +2,7 @@
 next step starts from there. TW_INTEROP_SEQUENCES says how many programs are walked, TW_INTEROP_SEED from which seed."""
 import itertools
 import os
+import pickle
 import random
 
 import ours
@@ -223,6 +224,7 @@ class Walk:
     def step(self, name):
         """One call on both sides; a difference leaves both as they were."""
         text = GENERATORS[name](Chooser(self.rng, self.outline))
+        self.report.doing(name)
         mod, why = apply_there(self.mod, text)
         try:
             mine, code = self.our.ask("step", text=text), None
@@ -246,16 +248,64 @@ class Walk:
         self.done.append(text)
 
 
+class Relay:
+    """A Report at the other end of a pipe."""
+
+    def __init__(self, pipe):
+        self.pipe = pipe
+
+    def send(self, *what):
+        pickle.dump(what, self.pipe)
+        self.pipe.flush()
+
+    def __getattr__(self, call):
+        return lambda *arguments: self.send(call, *arguments)
+
+
+def in_a_child(report, work):
+    """Runs work(report) in a child process: some calls crash TVM, which ends the walk and nothing else."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        with os.fdopen(write, "wb") as pipe:
+            work(Relay(pipe))
+        os._exit(0)
+    os.close(write)
+    doing = "nothing"
+    with os.fdopen(read, "rb") as pipe:
+        while True:
+            try:
+                call, *arguments = pickle.load(pipe)
+            except EOFError:
+                break
+            if call == "doing":
+                doing = arguments[0]
+            else:
+                getattr(report, call)(*arguments)
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        report.expect(f"TVM ends with signal {os.WTERMSIG(status)} in {doing}")
+    elif status:
+        report.fail("the walk ended", doing, f"exit status {status}")
+
+
 def run(our, report):
     sequences, seed = int(os.environ.get("TW_INTEROP_SEQUENCES", "150")), int(os.environ.get("TW_INTEROP_SEED", "1"))
     known = {p["name"] for p in our.tool_json("show", "primitives")["primitives"]}
     names = sorted(known & GENERATORS.keys())
     starts = [(w, text := our.ask("workload", text=w)["program"], theirs.parse(text)) for w in PROGRAMS]
+
+    def walk_from(start, number):
+        def work(relay):
+            walk = Walk(our, relay, seed * 1_000_003 + number, start)
+            for _ in range(LENGTH):
+                if walk.outline:
+                    try:
+                        walk.step(walk.rng.choice(names))
+                    except Nothing:
+                        continue
+        return work
+
     for number, start in zip(range(sequences), itertools.cycle(starts)):
-        walk = Walk(our, report, seed * 1_000_003 + number, start)
-        for _ in range(LENGTH):
-            if walk.outline:
-                try:
-                    walk.step(walk.rng.choice(names))
-                except Nothing:
-                    continue
+        in_a_child(report, walk_from(start, number))
