@@ -66,13 +66,10 @@ Status apply(Context& c) {
   node->var = fused;
   node->extent = extent;
   node->body = body;
+  node->loop_kind = ForKind::serial;
   node->id = fresh_loop_id();
   LoopId id = node->id;
   c.state.replace(loops[0], finish(std::move(node)));
-  // The outermost loop's kind goes for all of them now.
-  const For* whole = c.state.find(id);
-  if (whole->loop_kind != ForKind::serial && whole->loop_kind != ForKind::unrolled)
-    TW_TRY_VOID(check_parallel_legal(c, whole, whole->thread));
   c.give(id);
   return {};
 }
@@ -87,7 +84,7 @@ const RegisterPrimitive entry{
      .output_kind = SymbolKind::loop,
      .positional = true,
      .refusals = {codes::too_few_loops, labels::plain, labels::zero, loops_not_nested, codes::loop_not_only_child,
-                  codes::extent_depends_on_loop, labels::parallel},
+                  codes::extent_depends_on_loop},
      .apply = apply}};
 
 }  // namespace

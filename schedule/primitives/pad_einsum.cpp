@@ -210,7 +210,7 @@ Status apply(Context& c) {
   auto replace = [&](const BufferRegion& r, bool write) {
     std::vector<Expr> shape = padded_shape(p, r);
     if (shape.empty()) return;
-    Buffer padded = buffer_like(r.buffer, r.buffer->name + "_pad", "global", shape);
+    Buffer padded = buffer_like(r.buffer, r.buffer->name + "_pad", r.buffer->scope, shape);
     made.push_back(padded);
     rewritten = redirect(rewritten, {r.buffer, padded, nullptr, true, true});
     if (write)

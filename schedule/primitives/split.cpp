@@ -76,7 +76,8 @@ Status apply(Context& c) {
   Stmt body = rebind_blocks(loop->body, {{loop->var.get(), value}}, binding_facts, guard, preserve);
   std::vector<LoopId> ids(extents.size());
   for (size_t i = extents.size(); i-- > 0;) {
-    auto node = edit(*loop);  // kind and element type of the variable carry over
+    auto node = edit(*loop);
+    node->loop_kind = ForKind::serial;
     node->var = vars[i];
     node->extent = extents[i];
     node->body = std::move(body);
