@@ -57,7 +57,9 @@ TEST(InterpretExpr, IntegersWrapAndDivideTowardsMinusInfinity) {
     const int64_t e = static_cast<int64_t>(i);
     EXPECT_EQ(add.get_int(e), static_cast<int8_t>(a[i] + b[i]));
     EXPECT_EQ(mul.get_int(e), static_cast<int8_t>(a[i] * b[i]));
-    EXPECT_EQ(fd.get_int(e), static_cast<int8_t>(std::floor(static_cast<double>(a[i]) / static_cast<double>(b[i]))));
+    EXPECT_EQ(
+        fd.get_int(e),
+        static_cast<int8_t>(static_cast<int64_t>(std::floor(static_cast<double>(a[i]) / static_cast<double>(b[i])))));
     EXPECT_EQ(fm.get_int(e),
               static_cast<int8_t>(a[i] - b[i] * static_cast<int64_t>(std::floor(static_cast<double>(a[i]) /
                                                                                 static_cast<double>(b[i])))));
