@@ -129,8 +129,6 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, c
   int used = -1, count = 0;
   for (size_t i = 0; i < iters.size(); ++i)
     if (uses_var(touched.min, iters[i].var.get())) used = static_cast<int>(i), ++count;
-  // What the widest instance touches: an extent that depends on the block's own iters means nothing outside it.
-  SymbolicInterval width = bounds_over(touched.extent, domains_of(*m.block), nullptr, facts);
   if (!m.producer()) {
     // All instances may run in each iteration if all that they read is there; else each must find its iteration.
     SymbolicInterval low = bounds_over(touched.min, domains_of(*m.block), nullptr, facts);
@@ -144,20 +142,23 @@ bool solve_dimension(const Move& m, const Range& touched, const Range& needed, c
     if (count == 0 || !is_const(touched.extent, 1) || !inside) return false;
   }
   if (count == 0) return true;
-  if (count == 1 && width.bounded()) {
+  // What the widest instance touches: an extent that depends on the block's own iters means nothing outside it.
+  const Expr width = const_int(touched.extent) ? touched.extent
+                                               : bounds_over(touched.extent, domains_of(*m.block), nullptr, facts).max;
+  if (count == 1 && width) {
     const Var& v = iters[used].var;
     // touched.min = a * v + b
     Expr at0 = substitute(touched.min, {{v.get(), int_imm(0, v->dtype)}});
     Expr slope = facts.simplify(touched.min - at0);
     if (iter_of(slope) == used) {  // v + b: min of the region is v's, extents above 1 widen downwards
       Expr lo = needed.min - at0, hi = end_of(needed) - at0;
-      if (!is_const(touched.extent, 1)) lo = lo - (width.max - 1);
+      if (!is_const(touched.extent, 1)) lo = lo - (width - 1);
       return narrow(used, {lo, hi - lo});
     }
     if (const Binary* mul = as<Binary>(slope); mul && mul->op == BinaryOp::mul && iter_of(mul->a) == used) {
       if (std::optional<int64_t> k = const_int(mul->b); k && *k > 0) {  // k * v + b
         Expr lo = needed.min - at0, hi = end_of(needed) - at0;          // k v in (lo - extent, hi)
-        Expr first = floor_div(lo - (width.max - 1) + (*k - 1), *k);
+        Expr first = floor_div(lo - (width - 1) + (*k - 1), *k);
         Expr last = floor_div(hi - 1, *k);
         return narrow(used, {first, last - first + 1});
       }

@@ -210,13 +210,14 @@ Status apply(Context& c) {
   auto replace = [&](const BufferRegion& r, bool write) {
     std::vector<Expr> shape = padded_shape(p, r);
     if (shape.empty()) return;
-    Buffer padded = buffer_like(r.buffer, r.buffer->name + "_pad", r.buffer->scope, shape);
+    const std::string name = r.buffer->name + "_pad";  // of the buffer and of the block that copies
+    Buffer padded = buffer_like(r.buffer, name, r.buffer->scope, shape);
     made.push_back(padded);
     rewritten = redirect(rewritten, {r.buffer, padded, nullptr, true, true});
     if (write)
-      after.push_back(copy_block(p, r, r.buffer->name + "_pad", padded, r.buffer, false));
+      after.push_back(copy_block(p, r, name, padded, r.buffer, false));
     else
-      before.push_back(copy_block(p, r, r.buffer->name + "_pad", r.buffer, padded, true));
+      before.push_back(copy_block(p, r, name, r.buffer, padded, true));
   };
   for (const BufferRegion& r : p.block->reads) replace(r, false);
   for (const BufferRegion& r : p.block->writes) replace(r, true);

@@ -32,22 +32,22 @@ bool drives_reduction(const Block& block, const For* l) {
   return iter_types_driven(block, l->var.get()) & (1u << static_cast<int>(IterType::reduction));
 }
 
-bool uses_counted(const Plan& p, const Iter& iter) {
-  return iter.type == IterType::reduction && std::any_of(p.counted.begin(), p.counted.end(), [&](const For* l) {
-           return uses_var(iter.binding, l->var.get());
-         });
+/// Whether the iter is a reduction over one of the loops.
+bool reduces_over(const Iter& iter, const std::set<const For*>& loops) {
+  return iter.type == IterType::reduction &&
+         std::any_of(loops.begin(), loops.end(), [&](const For* l) { return uses_var(iter.binding, l->var.get()); });
 }
 
-std::set<const For*> counted_loops(Plan p) {
-  p.counted = {p.loop};
-  for (size_t before = 0; before != p.counted.size();) {
-    before = p.counted.size();
-    for (const Iter& iter : p.block->iters)
-      if (uses_counted(p, iter))
-        for (const For* l : p.loops)
-          if (uses_var(iter.binding, l->var.get())) p.counted.insert(l);
+std::set<const For*> counted_loops(const Block& block, const For* loop, const std::vector<const For*>& loops) {
+  std::set<const For*> counted{loop};
+  for (size_t before = 0; before != counted.size();) {
+    before = counted.size();
+    for (const Iter& iter : block.iters)
+      if (reduces_over(iter, counted))
+        for (const For* l : loops)
+          if (uses_var(iter.binding, l->var.get())) counted.insert(l);
   }
-  return p.counted;
+  return counted;
 }
 
 /// A predicate may skip instances, but not all of one partial result, nor the one that initialises the final result.
@@ -93,7 +93,7 @@ Result<Plan> check(Context& c) {
   if (!reduction)
     return c.refuse(loop_drives_a_spatial_iter, fmt::format("loop {} feeds no reduction iter", p.loop->var->name),
                     p.loop);
-  p.counted = counted_loops(p);
+  p.counted = counted_loops(*p.block, p.loop, p.loops);
   for (const For* l : p.loops)
     if (p.counted.count(l)) TW_TRY_VOID(check_zero(c, l));
   Place outer = c.state.place(*p.loops.front());
@@ -172,7 +172,7 @@ Status apply(Context& c) {
   VarMap loop_to_iter{{p.loop->var.get(), v_loop}};
   bool has_reduction = false;
   for (const Iter& iter : block.iters) {
-    if (!uses_counted(p, iter)) {
+    if (!reduces_over(iter, p.counted)) {
       Var v = make_var(iter.var->name, iter.var->dtype);
       rf->iters.push_back({v, iter.dom, iter.type, substitute(iter.binding, loop_map)});
       iter_map[iter.var.get()] = v;

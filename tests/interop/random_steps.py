@@ -254,12 +254,11 @@ class Relay:
     def __init__(self, pipe):
         self.pipe = pipe
 
-    def send(self, *what):
-        pickle.dump(what, self.pipe)
-        self.pipe.flush()
-
     def __getattr__(self, call):
-        return lambda *arguments: self.send(call, *arguments)
+        def send(*arguments):
+            pickle.dump((call, *arguments), self.pipe)
+            self.pipe.flush()
+        return send
 
 
 def in_a_child(report, work):

@@ -338,6 +338,9 @@ TEST_F(TuneDatabase, AReadOnlyDiskIsReadFrom) {
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
     GTEST_SKIP() << "a file system cannot be mounted here: " << std::strerror(errno);
   std::filesystem::copy_file(folder() / "a.db", disk / "a?.db");
+  // What a writer leaves that is stopped: its log is not in the file yet.
+  std::filesystem::copy_file(folder() / "a.db", disk / "stopped.db");
+  write("disk/stopped.db-wal", std::string(4096, 'x'));
   ASSERT_EQ(mount("tmpfs", disk.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr), 0) << std::strerror(errno);
   const std::string there = "disk/a?.db";
   EXPECT_EQ(db({"best", "--db", there})["best"], best["best"]);
@@ -349,7 +352,14 @@ TEST_F(TuneDatabase, AReadOnlyDiskIsReadFrom) {
   EXPECT_EQ(run({"explain", record, "--db", there}).code, 0);
   EXPECT_EQ(run({"db", "prune", "--db", there}).code, 3);
   EXPECT_EQ(run(tune({"--run", "second", "--db", there})).code, 3);
+  Ran readable = run({"doctor", "--fast", "--db", there}), missing = run({"doctor", "--fast", "--db", "disk/new/b.db"}),
+      stopped = run({"db", "ls", "--db", "disk/stopped.db"});
   umount(disk.c_str());
+  EXPECT_NE(readable.out.find("can only be read"), std::string::npos) << readable.out;
+  EXPECT_NE(missing.out.find("disk/new/b.db cannot be made"), std::string::npos) << missing.out;
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(stopped.code, 3);
+  EXPECT_NE(stopped.err.find("copy both to a folder that can be written"), std::string::npos) << stopped.err;
   EXPECT_EQ(db({"best", "--db", "b.db"})["best"][0]["record"], record);
 }
 

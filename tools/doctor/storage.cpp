@@ -43,23 +43,24 @@ bool can_be_made(const fs::path& path) {
 
 std::vector<Finding> database(const DoctorContext& context) {
   const std::string url = database_url(context.database);
-  const bool is_file = url.starts_with("sqlite:");
-  const fs::path file = is_file ? url.substr(7) : "";
-  auto opened = open_database(url, {.create = false, .write = false});
-  auto stats = opened ? (*opened)->stats() : refuse(opened.error());
-  if (stats) {
-    std::string value = fmt::format("{}, {} records", url, stats->records);
-    if (is_file && (access(file.c_str(), W_OK) != 0 || !can_be_made(file)))
-      return {{"database", Level::warning, value + ", can only be read", "results of a run cannot be stored there",
-               "name a place of your own: --db sqlite:FILE"}};
-    return {{"database", Level::good, value, "", ""}};
+  auto records = [&](bool write) -> Result<std::string> {
+    TW_TRY(auto opened, open_database(url, {.create = false, .write = write}));
+    TW_TRY(auto stats, opened->stats());
+    return fmt::format("{}, {} records", url, stats.records);
+  };
+  if (auto found = records(true)) return {{"database", Level::good, *found, "", ""}};
+  const char* other_place = "name a place of your own: --db sqlite:FILE";
+  auto found = records(false);
+  if (found)
+    return {{"database", Level::warning, *found + ", can only be read", "results of a run cannot be stored there",
+             other_place}};
+  if (found.error().is(database_missing)) {
+    const std::string_view file = url;
+    if (!file.starts_with("sqlite:") || can_be_made(file.substr(7)))
+      return {{"database", Level::good, url + " (not there yet)", "", ""}};
+    return {{"database", Level::error, url + " cannot be made", "results are stored there", other_place}};
   }
-  if (stats.error().is(database_missing)) {
-    if (!is_file || can_be_made(file)) return {{"database", Level::good, url + " (not there yet)", "", ""}};
-    return {{"database", Level::error, url + " cannot be made", "results are stored there",
-             "name a place of your own: --db sqlite:FILE"}};
-  }
-  Diagnostic d = stats.error().diagnostic();
+  Diagnostic d = found.error().diagnostic();
   return {{"database", Level::error, d.message, "stored results cannot be used",
            d.help.empty() ? "tilewright db verify" : d.help}};
 }
